@@ -1,0 +1,3 @@
+//! The engine of Switchyard, pure: no clock, no randomness, no I/O, no async.
+
+pub mod expression;
