@@ -8,8 +8,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let journal = "switchyard/journal/v1/journal.proto";
     println!("cargo:rerun-if-changed={}", proto_root.join(journal).display());
 
-    let descriptors = protox::Compiler::new([&proto_root])?.include_imports(true).open_file(journal)?.encode_file_descriptor_set();
-    pbjson_build::Builder::new().register_descriptors(&descriptors)?.build(&[".switchyard.journal.v1"])?;
+    let descriptors = protox::Compiler::new([&proto_root])?
+        .include_imports(true)
+        .open_file(journal)?
+        .encode_file_descriptor_set();
+    pbjson_build::Builder::new()
+        .register_descriptors(&descriptors)?
+        .build(&[".switchyard.journal.v1"])?;
     let decoded = protox::prost::Message::decode(descriptors.as_slice())?;
     prost_build::Config::new().compile_fds(decoded)?;
     Ok(())

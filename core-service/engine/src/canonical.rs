@@ -67,11 +67,17 @@ mod tests {
     #[test]
     fn keys_are_sorted_at_every_depth() {
         let value = serde_json::json!({"b": [{"z": 1, "a": "\"é\n"}], "a": null});
-        assert_eq!(to_string(&value), "{\"a\":null,\"b\":[{\"a\":\"\\\"é\\n\",\"z\":1}]}");
+        assert_eq!(
+            to_string(&value),
+            "{\"a\":null,\"b\":[{\"a\":\"\\\"é\\n\",\"z\":1}]}"
+        );
     }
 
     #[test]
     fn hash_is_the_known_one() {
-        assert_eq!(sha256_hex(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        assert_eq!(
+            sha256_hex(b""),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
     }
 }

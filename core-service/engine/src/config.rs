@@ -58,7 +58,12 @@ pub struct Retry {
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { max_attempts: 1, delay_ms: 1_000, multiplier: 2.0, max_delay_ms: MAX_DELAY_MS }
+        Self {
+            max_attempts: 1,
+            delay_ms: 1_000,
+            multiplier: 2.0,
+            max_delay_ms: MAX_DELAY_MS,
+        }
     }
 }
 
@@ -68,7 +73,9 @@ impl Retry {
         if attempt >= self.max_attempts {
             return None;
         }
-        let growth = self.multiplier.powi(i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX));
+        let growth = self
+            .multiplier
+            .powi(i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX));
         // A float to integer `as` saturates, which the cap then bounds.
         Some(((self.delay_ms as f64 * growth) as u64).min(self.max_delay_ms))
     }
@@ -108,16 +115,33 @@ impl NodeConfig {
         if let Some(retry) = &self.retry {
             let attempts = (1..=MAX_ATTEMPTS).contains(&retry.max_attempts);
             require(attempts, "retry.maxAttempts", format!("from 1 to {MAX_ATTEMPTS}"));
-            require(retry.delay_ms <= MAX_DELAY_MS, "retry.delayMs", format!("from 0 to {MAX_DELAY_MS}"));
+            require(
+                retry.delay_ms <= MAX_DELAY_MS,
+                "retry.delayMs",
+                format!("from 0 to {MAX_DELAY_MS}"),
+            );
             let multiplier = (1.0..=MAX_MULTIPLIER).contains(&retry.multiplier);
-            require(multiplier, "retry.multiplier", format!("from 1 to {MAX_MULTIPLIER}"));
-            require(retry.max_delay_ms <= MAX_DELAY_MS, "retry.maxDelayMs", format!("from 0 to {MAX_DELAY_MS}"));
+            require(
+                multiplier,
+                "retry.multiplier",
+                format!("from 1 to {MAX_MULTIPLIER}"),
+            );
+            require(
+                retry.max_delay_ms <= MAX_DELAY_MS,
+                "retry.maxDelayMs",
+                format!("from 0 to {MAX_DELAY_MS}"),
+            );
         }
         let timeout = self.timeout_ms.is_none_or(|ms| (1..=MAX_DELAY_MS).contains(&ms));
         require(timeout, "timeoutMs", format!("from 1 to {MAX_DELAY_MS}"));
-        let concurrency = self.concurrency.is_none_or(|n| (1..=MAX_CONCURRENCY).contains(&n));
+        let concurrency = self
+            .concurrency
+            .is_none_or(|n| (1..=MAX_CONCURRENCY).contains(&n));
         require(concurrency, "concurrency", format!("from 1 to {MAX_CONCURRENCY}"));
-        let notes = self.notes.as_ref().is_none_or(|notes| notes.chars().count() <= MAX_NOTES);
+        let notes = self
+            .notes
+            .as_ref()
+            .is_none_or(|notes| notes.chars().count() <= MAX_NOTES);
         require(notes, "notes", format!("at most {MAX_NOTES} characters"));
         found
     }
@@ -146,7 +170,12 @@ mod tests {
 
     #[test]
     fn delays_grow_to_the_cap_and_end() {
-        let retry = Retry { max_attempts: 5, delay_ms: 100, multiplier: 3.0, max_delay_ms: 800 };
+        let retry = Retry {
+            max_attempts: 5,
+            delay_ms: 100,
+            multiplier: 3.0,
+            max_delay_ms: 800,
+        };
         let delays: Vec<_> = (1..=5).map(|attempt| retry.delay_after(attempt)).collect();
         assert_eq!(delays, [Some(100), Some(300), Some(800), Some(800), None]);
     }
@@ -163,7 +192,15 @@ mod tests {
         )
         .unwrap();
         let paths: Vec<_> = config.violations().into_iter().map(|(path, _)| path).collect();
-        assert_eq!(paths, ["retry.maxAttempts", "retry.multiplier", "timeoutMs", "concurrency"]);
+        assert_eq!(
+            paths,
+            [
+                "retry.maxAttempts",
+                "retry.multiplier",
+                "timeoutMs",
+                "concurrency"
+            ]
+        );
     }
 
     #[test]

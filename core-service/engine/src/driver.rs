@@ -38,7 +38,12 @@ enum Retries {
 
 impl<'a> Driver<'a> {
     pub(crate) fn new(state: &'a mut RunState, now_ms: i64, environment: &'a dyn Environment) -> Self {
-        Self { state, environment, now_ms, step: Step::default() }
+        Self {
+            state,
+            environment,
+            now_ms,
+            step: Step::default(),
+        }
     }
 
     /// Takes the input in. On an error nothing has changed.
@@ -162,8 +167,14 @@ impl<'a> Driver<'a> {
 
     fn wait(&mut self, place: Place, due_at_ms: i64) {
         let key = self.state.key(place);
-        self.record(EventBody::NodeWaiting { key: key.clone(), due_at_ms: Some(due_at_ms) });
-        self.step.commands.push(Command::SetTimer { key: TimerKey::Node(key), due_at_ms });
+        self.record(EventBody::NodeWaiting {
+            key: key.clone(),
+            due_at_ms: Some(due_at_ms),
+        });
+        self.step.commands.push(Command::SetTimer {
+            key: TimerKey::Node(key),
+            due_at_ms,
+        });
     }
 
     /// A condition's output names the edges it took, so they are chosen first.
@@ -204,11 +215,20 @@ impl<'a> Driver<'a> {
         let asked_ms = error.retry_after_ms.unwrap_or(0);
         let mut failure = error.into_failure();
         self.environment.mask_text(&mut failure.message);
-        if let (Retries::Allowed, true, Some(delay_ms)) = (retries, self.may_begin(), self.next_delay_ms(place, node)) {
+        if let (Retries::Allowed, true, Some(delay_ms)) =
+            (retries, self.may_begin(), self.next_delay_ms(place, node))
+        {
             let due_at_ms = self.now_ms.saturating_add_unsigned(delay_ms.max(asked_ms));
             let key = self.state.key(place);
-            self.record(EventBody::NodeRetrying { key: key.clone(), failure, due_at_ms });
-            self.step.commands.push(Command::SetTimer { key: TimerKey::Node(key), due_at_ms });
+            self.record(EventBody::NodeRetrying {
+                key: key.clone(),
+                failure,
+                due_at_ms,
+            });
+            self.step.commands.push(Command::SetTimer {
+                key: TimerKey::Node(key),
+                due_at_ms,
+            });
             return;
         }
         let error = error_value(&failure);
@@ -221,7 +241,12 @@ impl<'a> Driver<'a> {
         }
         let handled = continues || !taken.is_empty();
         let key = self.state.key(place);
-        self.record(EventBody::NodeFailed { key, failure, taken, handled });
+        self.record(EventBody::NodeFailed {
+            key,
+            failure,
+            taken,
+            handled,
+        });
     }
 
     fn next_delay_ms(&self, place: Place, node: &PlanNode) -> Option<u64> {
@@ -232,7 +257,9 @@ impl<'a> Driver<'a> {
     }
 
     fn node_finished(&mut self, key: &NodeKey, attempt: u32, result: Result<Value, NodeError>) {
-        let Some(place) = self.state.place(key) else { return };
+        let Some(place) = self.state.place(key) else {
+            return;
+        };
         let slot = self.state.slot(place);
         let late = self.state.finished.is_some() && slot.status == NodeStatus::Cancelled;
         if slot.attempt != attempt || !(slot.status == NodeStatus::Running || late) {
@@ -245,9 +272,16 @@ impl<'a> Driver<'a> {
     }
 
     fn node_timer(&mut self, key: &NodeKey) {
-        let Some(place) = self.state.place(key) else { return };
+        let Some(place) = self.state.place(key) else {
+            return;
+        };
         let slot = self.state.slot(place);
-        let Some(due_at_ms) = slot.due_at_ms.filter(|due| *due <= self.now_ms && self.may_begin()) else { return };
+        let Some(due_at_ms) = slot
+            .due_at_ms
+            .filter(|due| *due <= self.now_ms && self.may_begin())
+        else {
+            return;
+        };
         match slot.status {
             NodeStatus::Waiting => self.complete(place, wait_output(due_at_ms)),
             NodeStatus::Retrying => self.state.put_on_agenda(place),
@@ -257,9 +291,22 @@ impl<'a> Driver<'a> {
 
     fn run_timer(&mut self) {
         self.state.armed_deadline_ms = None;
-        if self.state.deadline_ms().is_some_and(|deadline| deadline <= self.now_ms) {
-            let message = format!("the run took longer than {} ms", self.state.timeout_ms.unwrap_or_default());
-            self.terminate(Outcome::Failed, Some(Failure { code: "RUN_TIMEOUT".into(), message }));
+        if self
+            .state
+            .deadline_ms()
+            .is_some_and(|deadline| deadline <= self.now_ms)
+        {
+            let message = format!(
+                "the run took longer than {} ms",
+                self.state.timeout_ms.unwrap_or_default()
+            );
+            self.terminate(
+                Outcome::Failed,
+                Some(Failure {
+                    code: "RUN_TIMEOUT".into(),
+                    message,
+                }),
+            );
         }
     }
 
@@ -281,9 +328,16 @@ impl<'a> Driver<'a> {
             return;
         }
         let in_flight = |place: &&Place| self.state.slot(**place).status.is_in_flight();
-        let given_up: Vec<NodeKey> =
-            self.state.order.iter().filter(in_flight).map(|place| self.state.key(*place)).collect();
-        self.step.commands.retain(|command| matches!(command, Command::Continue));
+        let given_up: Vec<NodeKey> = self
+            .state
+            .order
+            .iter()
+            .filter(in_flight)
+            .map(|place| self.state.key(*place))
+            .collect();
+        self.step
+            .commands
+            .retain(|command| matches!(command, Command::Continue));
         if self.state.running > 0 {
             self.step.commands.push(Command::AbortExecutions);
         }
@@ -293,7 +347,10 @@ impl<'a> Driver<'a> {
         for key in given_up {
             self.record(EventBody::NodeCancelled { key });
         }
-        self.record(EventBody::RunFinished { outcome, failure: failure.clone() });
+        self.record(EventBody::RunFinished {
+            outcome,
+            failure: failure.clone(),
+        });
         self.step.commands.push(Command::Finish { outcome, failure });
     }
 
@@ -311,7 +368,10 @@ impl<'a> Driver<'a> {
             match (slot.status, slot.due_at_ms) {
                 (NodeStatus::Running, _) => self.execute_again(place, key),
                 (NodeStatus::Waiting | NodeStatus::Retrying, Some(due_at_ms)) => {
-                    self.step.commands.push(Command::SetTimer { key: TimerKey::Node(key), due_at_ms });
+                    self.step.commands.push(Command::SetTimer {
+                        key: TimerKey::Node(key),
+                        due_at_ms,
+                    });
                 }
                 _ => {}
             }
@@ -340,7 +400,10 @@ impl<'a> Driver<'a> {
             return;
         }
         let command = match deadline_ms {
-            Some(due_at_ms) => Command::SetTimer { key: TimerKey::Run, due_at_ms },
+            Some(due_at_ms) => Command::SetTimer {
+                key: TimerKey::Run,
+                due_at_ms,
+            },
             None => Command::CancelTimer(TimerKey::Run),
         };
         self.state.armed_deadline_ms = deadline_ms;
@@ -357,9 +420,16 @@ impl<'a> Driver<'a> {
     }
 
     fn record(&mut self, body: EventBody) {
-        let event = Event { at_ms: self.now_ms, body };
+        let event = Event {
+            at_ms: self.now_ms,
+            body,
+        };
         let applied = self.state.apply(&event);
-        debug_assert_eq!(applied, Ok(()), "the engine recorded an event that its own fold refuses");
+        debug_assert_eq!(
+            applied,
+            Ok(()),
+            "the engine recorded an event that its own fold refuses"
+        );
         self.step.events.push(event);
     }
 }

@@ -29,7 +29,10 @@ pub struct NodeKey {
 impl NodeKey {
     /// A node in the run's own scope.
     pub fn root(node: i64) -> Self {
-        Self { node, iteration: Iteration::ROOT }
+        Self {
+            node,
+            iteration: Iteration::ROOT,
+        }
     }
 }
 
@@ -43,11 +46,24 @@ pub enum EventBody {
     /// A node waits for an instant, or for an answer when `due_at_ms` is absent.
     NodeWaiting { key: NodeKey, due_at_ms: Option<i64> },
     /// A node completed. `taken` holds positions in its outgoing edges.
-    NodeCompleted { key: NodeKey, output: Arc<Value>, taken: Vec<u32> },
+    NodeCompleted {
+        key: NodeKey,
+        output: Arc<Value>,
+        taken: Vec<u32>,
+    },
     /// A node failed for good. Not `handled`: the failure fails the run.
-    NodeFailed { key: NodeKey, failure: Failure, taken: Vec<u32>, handled: bool },
+    NodeFailed {
+        key: NodeKey,
+        failure: Failure,
+        taken: Vec<u32>,
+        handled: bool,
+    },
     /// An attempt at a node failed, the next is due later.
-    NodeRetrying { key: NodeKey, failure: Failure, due_at_ms: i64 },
+    NodeRetrying {
+        key: NodeKey,
+        failure: Failure,
+        due_at_ms: i64,
+    },
     /// Every edge into the node is dead.
     NodeSkipped { key: NodeKey },
     /// The node was in flight and is given up.
@@ -55,7 +71,10 @@ pub enum EventBody {
     /// A failed run goes on: the node and all below it run again.
     RunResumed { node: i64 },
     /// The run is over.
-    RunFinished { outcome: Outcome, failure: Option<Failure> },
+    RunFinished {
+        outcome: Outcome,
+        failure: Option<Failure>,
+    },
     /// A node opened a scope with an iteration for each item.
     ItemsOpened { key: NodeKey, items: Arc<Value> },
     /// An iteration began; `key.iteration` is the iteration itself.

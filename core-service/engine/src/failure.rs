@@ -20,7 +20,11 @@ pub struct NodeError {
 impl NodeError {
     /// A failure with a code and a sentence.
     pub fn new(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into(), retry_after_ms: None }
+        Self {
+            code: code.into(),
+            message: message.into(),
+            retry_after_ms: None,
+        }
     }
 
     /// A parameter that evaluated to something the kind cannot use.
@@ -30,12 +34,18 @@ impl NodeError {
 
     /// The attempt took longer than the node's time-out.
     pub fn timeout(timeout_ms: u64) -> Self {
-        Self::new("NODE_TIMEOUT", format!("the node did not finish within {timeout_ms} ms"))
+        Self::new(
+            "NODE_TIMEOUT",
+            format!("the node did not finish within {timeout_ms} ms"),
+        )
     }
 
     /// The recorded form.
     pub fn into_failure(self) -> Failure {
-        Failure { code: self.code.into_owned(), message: self.message }
+        Failure {
+            code: self.code.into_owned(),
+            message: self.message,
+        }
     }
 }
 

@@ -102,7 +102,10 @@ impl Operator {
 
     /// The operator of a word.
     pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(name, _)| *name == word).map(|(_, operator)| operator)
+        Self::ALL
+            .into_iter()
+            .find(|(name, _)| *name == word)
+            .map(|(_, operator)| operator)
     }
 
     /// Whether it looks at the left operand only.
@@ -125,7 +128,9 @@ impl Operator {
             Self::Lte => order(left, right).is_some_and(Ordering::is_le),
             Self::Contains => contains(left, right),
             Self::NotContains => !contains(left, right),
-            Self::StartsWith => both_strings(left, right).is_some_and(|(text, start)| text.starts_with(start)),
+            Self::StartsWith => {
+                both_strings(left, right).is_some_and(|(text, start)| text.starts_with(start))
+            }
             Self::EndsWith => both_strings(left, right).is_some_and(|(text, end)| text.ends_with(end)),
             Self::In => right.is_array() && contains(right, left),
             Self::NotIn => !(right.is_array() && contains(right, left)),
@@ -145,21 +150,32 @@ impl CompiledFilter {
     pub fn compile(filter: &Value, functions: &dyn CustomFunctions) -> Result<Self, Vec<ParamProblem>> {
         match filter {
             Value::String(text) => match Template::parse(text, functions) {
-                Ok(template) if template.is_literal() => {
-                    Err(vec![ParamProblem::new("", "must hold a template, such as {{1.paid}}")])
-                }
-                Ok(template) => Ok(Self { form: Form::Template(template) }),
+                Ok(template) if template.is_literal() => Err(vec![ParamProblem::new(
+                    "",
+                    "must hold a template, such as {{1.paid}}",
+                )]),
+                Ok(template) => Ok(Self {
+                    form: Form::Template(template),
+                }),
                 Err(error) => Err(vec![ParamProblem::new("", error.to_string())]),
             },
             Value::Object(fields) => {
-                let mut reader = Reader { functions, problems: Vec::new() };
+                let mut reader = Reader {
+                    functions,
+                    problems: Vec::new(),
+                };
                 let groups = reader.groups(fields);
                 match reader.problems.is_empty() {
-                    true => Ok(Self { form: Form::AnyOfAll(groups) }),
+                    true => Ok(Self {
+                        form: Form::AnyOfAll(groups),
+                    }),
                     false => Err(reader.problems),
                 }
             }
-            _ => Err(vec![ParamProblem::new("", "must be a template string or an object with any")]),
+            _ => Err(vec![ParamProblem::new(
+                "",
+                "must be a template string or an object with any",
+            )]),
         }
     }
 
@@ -168,7 +184,9 @@ impl CompiledFilter {
         match &self.form {
             Form::Template(template) => match template.evaluate(scope)? {
                 Value::Bool(holds) => Ok(holds),
-                other => Err(EvaluationError::new(format!("a filter must give true or false, not {other:.60}"))),
+                other => Err(EvaluationError::new(format!(
+                    "a filter must give true or false, not {other:.60}"
+                ))),
             },
             Form::AnyOfAll(groups) => {
                 for group in groups {
@@ -205,7 +223,9 @@ impl Condition {
             return Ok(self.operator.holds(&left, &right));
         }
         match both_strings(&left, &right) {
-            Some((text, pattern)) => Ok(compile_pattern(pattern).map_err(EvaluationError::new)?.is_match(text)),
+            Some((text, pattern)) => Ok(compile_pattern(pattern)
+                .map_err(EvaluationError::new)?
+                .is_match(text)),
             None => Ok(false),
         }
     }
@@ -223,7 +243,9 @@ impl Reader<'_> {
     }
 
     fn groups(&mut self, fields: &Map<String, Value>) -> Vec<Vec<Condition>> {
-        let Some(groups) = self.only_list(fields, "any", "") else { return Vec::new() };
+        let Some(groups) = self.only_list(fields, "any", "") else {
+            return Vec::new();
+        };
         let mut read = Vec::with_capacity(groups.len());
         for (at, group) in groups.iter().enumerate() {
             let path = format!("any[{at}]");
@@ -233,14 +255,29 @@ impl Reader<'_> {
             };
             let conditions = self.only_list(fields, "all", &path).unwrap_or_default();
             let conditions = conditions.iter().enumerate();
-            read.push(conditions.filter_map(|(at, c)| self.condition(c, &format!("{path}.all[{at}]"))).collect());
+            read.push(
+                conditions
+                    .filter_map(|(at, c)| self.condition(c, &format!("{path}.all[{at}]")))
+                    .collect(),
+            );
         }
         read
     }
 
     /// The list under the only field an object may have.
-    fn only_list<'v>(&mut self, fields: &'v Map<String, Value>, name: &str, path: &str) -> Option<&'v [Value]> {
-        let inner = |field: &str| if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") };
+    fn only_list<'v>(
+        &mut self,
+        fields: &'v Map<String, Value>,
+        name: &str,
+        path: &str,
+    ) -> Option<&'v [Value]> {
+        let inner = |field: &str| {
+            if path.is_empty() {
+                field.to_owned()
+            } else {
+                format!("{path}.{field}")
+            }
+        };
         for unknown in fields.keys().filter(|key| *key != name) {
             self.problem(inner(unknown), format!("is unknown here; a filter has {name}"));
         }
@@ -258,18 +295,30 @@ impl Reader<'_> {
             self.problem(path, "must be an object with left, operator and right");
             return None;
         };
-        for unknown in fields.keys().filter(|key| !matches!(key.as_str(), "left" | "operator" | "right")) {
-            self.problem(format!("{path}.{unknown}"), "is unknown here; a condition has left, operator and right");
+        for unknown in fields
+            .keys()
+            .filter(|key| !matches!(key.as_str(), "left" | "operator" | "right"))
+        {
+            self.problem(
+                format!("{path}.{unknown}"),
+                "is unknown here; a condition has left, operator and right",
+            );
         }
         let word = fields.get("operator").and_then(Value::as_str).unwrap_or_default();
         let Some(operator) = Operator::parse(word) else {
             let known: Vec<_> = Operator::ALL.iter().map(|(name, _)| *name).collect();
-            self.problem(format!("{path}.operator"), format!("must be one of {}", known.join(", ")));
+            self.problem(
+                format!("{path}.operator"),
+                format!("must be one of {}", known.join(", ")),
+            );
             return None;
         };
         let left = self.operand(fields, "left", path)?;
         if operator.is_unary() && fields.get("right").is_some_and(|right| !right.is_null()) {
-            self.problem(format!("{path}.right"), format!("must be absent: {word} looks at left only"));
+            self.problem(
+                format!("{path}.right"),
+                format!("must be absent: {word} looks at left only"),
+            );
             return None;
         }
         let right = match operator.is_unary() {
@@ -280,7 +329,12 @@ impl Reader<'_> {
             Operator::Matches => self.pattern(&right, path)?,
             _ => None,
         };
-        Some(Condition { left, operator, right, pattern })
+        Some(Condition {
+            left,
+            operator,
+            right,
+            pattern,
+        })
     }
 
     fn operand(&mut self, fields: &Map<String, Value>, name: &str, path: &str) -> Option<CompiledValue> {
@@ -303,7 +357,9 @@ impl Reader<'_> {
 
     /// The compiled pattern when the operand is a literal; the outer `None` when it is no pattern at all.
     fn pattern(&mut self, right: &CompiledValue, path: &str) -> Option<Option<Regex>> {
-        let Some(literal) = right.as_literal() else { return Some(None) };
+        let Some(literal) = right.as_literal() else {
+            return Some(None);
+        };
         let compiled = match literal.as_str() {
             Some(text) => compile_pattern(text),
             None => Err(String::from("must be a regular expression in a string")),
@@ -319,7 +375,10 @@ impl Reader<'_> {
 }
 
 fn compile_pattern(text: &str) -> Result<Regex, String> {
-    let built = RegexBuilder::new(text).size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES).build();
+    let built = RegexBuilder::new(text)
+        .size_limit(MAX_PATTERN_BYTES)
+        .dfa_size_limit(MAX_PATTERN_BYTES)
+        .build();
     built.map_err(|_| format!("{text:?} is not a regular expression this service can run in linear time"))
 }
 

@@ -65,12 +65,21 @@ impl RunState {
                 self.decide_outgoing(place, taken);
                 Ok(())
             }
-            EventBody::NodeFailed { key, failure, taken, handled } => {
+            EventBody::NodeFailed {
+                key,
+                failure,
+                taken,
+                handled,
+            } => {
                 let place = self.end(key, at_ms, NodeStatus::Failed, "failure")?;
                 self.fold_failed(place, failure, taken, *handled);
                 Ok(())
             }
-            EventBody::NodeRetrying { key, failure, due_at_ms } => {
+            EventBody::NodeRetrying {
+                key,
+                failure,
+                due_at_ms,
+            } => {
                 let place = self.begin_or_continue(key, at_ms, "retry")?;
                 self.charge(place);
                 self.set_status(place, NodeStatus::Retrying);
@@ -101,17 +110,25 @@ impl RunState {
                 if self.finished.is_some() {
                     return Err(FoldError::WrongState("end"));
                 }
-                self.finished = Some(Finished { outcome: *outcome, failure: failure.clone(), at_ms });
+                self.finished = Some(Finished {
+                    outcome: *outcome,
+                    failure: failure.clone(),
+                    at_ms,
+                });
                 Ok(())
             }
-            EventBody::ItemsOpened { .. } | EventBody::ItemStarted { .. } | EventBody::ItemFinished { .. } => {
-                Err(FoldError::WrongState("item"))
-            }
+            EventBody::ItemsOpened { .. }
+            | EventBody::ItemStarted { .. }
+            | EventBody::ItemFinished { .. } => Err(FoldError::WrongState("item")),
         }
     }
 
     fn fold_started(&mut self, at_ms: i64, started: &RunStarted) -> Result<(), FoldError> {
-        let find = |id: &i64| self.plan.index_of(*id).ok_or_else(|| FoldError::UnknownNode(*id, String::new()));
+        let find = |id: &i64| {
+            self.plan
+                .index_of(*id)
+                .ok_or_else(|| FoldError::UnknownNode(*id, String::new()))
+        };
         let starts: Vec<u32> = started.start_nodes.iter().map(find).collect::<Result<_, _>>()?;
         let mut seeds = Vec::with_capacity(started.seeds.len());
         for (id, output) in &started.seeds {
@@ -138,14 +155,21 @@ impl RunState {
         let plan = Arc::clone(&self.plan);
         let frame = &mut self.frames[0];
         for (index, edge) in plan.edges().iter().enumerate() {
-            let reached = starts.iter().any(|&start| start == edge.from || plan.is_above(start, edge.from));
+            let reached = starts
+                .iter()
+                .any(|&start| start == edge.from || plan.is_above(start, edge.from));
             let target = &mut frame.slots[edge.to as usize];
             if reached {
                 target.undecided += 1;
                 continue;
             }
-            let seeded = frame.slots[edge.from as usize].output.is_some() && edge.edge_type == EdgeType::Normal;
-            frame.edges[index] = if seeded { Decision::Delivered } else { Decision::Dead };
+            let seeded =
+                frame.slots[edge.from as usize].output.is_some() && edge.edge_type == EdgeType::Normal;
+            frame.edges[index] = if seeded {
+                Decision::Delivered
+            } else {
+                Decision::Dead
+            };
             frame.slots[edge.to as usize].delivered += u32::from(seeded);
         }
     }
@@ -163,7 +187,10 @@ impl RunState {
 
     /// A failed run goes on: the node, all below it and all that was cancelled are as they were before they began.
     fn fold_resumed(&mut self, id: i64) -> Result<(), FoldError> {
-        let node = self.plan.index_of(id).ok_or_else(|| FoldError::UnknownNode(id, String::new()))?;
+        let node = self
+            .plan
+            .index_of(id)
+            .ok_or_else(|| FoldError::UnknownNode(id, String::new()))?;
         if self.finished.take().is_none() {
             return Err(FoldError::WrongState("resumption"));
         }
@@ -182,7 +209,10 @@ impl RunState {
         self.order.retain(|place| !again.contains(&place.node));
         self.agenda.retain(|place| !again.contains(&place.node));
         for index in again {
-            self.settle(Place { frame: 0, node: index });
+            self.settle(Place {
+                frame: 0,
+                node: index,
+            });
         }
         Ok(())
     }
@@ -223,7 +253,12 @@ impl RunState {
     }
 
     /// A node in flight, or one that begins and ends at the same instant.
-    fn begin_or_continue(&mut self, key: &NodeKey, at_ms: i64, event: &'static str) -> Result<Place, FoldError> {
+    fn begin_or_continue(
+        &mut self,
+        key: &NodeKey,
+        at_ms: i64,
+        event: &'static str,
+    ) -> Result<Place, FoldError> {
         let place = self.known(key)?;
         let slot = self.slot(place);
         match slot.status {
@@ -272,8 +307,15 @@ impl RunState {
             if frame.edges[edge as usize] != Decision::Undecided {
                 continue;
             }
-            frame.edges[edge as usize] = if delivered { Decision::Delivered } else { Decision::Dead };
-            let target = Place { node: plan.edge_at(edge).to, ..place };
+            frame.edges[edge as usize] = if delivered {
+                Decision::Delivered
+            } else {
+                Decision::Dead
+            };
+            let target = Place {
+                node: plan.edge_at(edge).to,
+                ..place
+            };
             let slot = self.slot_mut(target);
             slot.undecided = slot.undecided.saturating_sub(1);
             slot.delivered += u32::from(delivered);
@@ -319,7 +361,8 @@ impl RunState {
 
     /// Time in which only timers and people could bring the run on does not count against its time-out.
     fn account_waiting(&mut self, at_ms: i64) {
-        let waits = self.finished.is_none() && self.agenda.is_empty() && self.running == 0 && self.waiting > 0;
+        let waits =
+            self.finished.is_none() && self.agenda.is_empty() && self.running == 0 && self.waiting > 0;
         match (waits, self.waiting_since_ms) {
             (true, None) => self.waiting_since_ms = Some(at_ms),
             (false, Some(since)) => {
@@ -331,7 +374,8 @@ impl RunState {
     }
 
     fn known(&self, key: &NodeKey) -> Result<Place, FoldError> {
-        self.place(key).ok_or_else(|| FoldError::UnknownNode(key.node, key.iteration.to_string()))
+        self.place(key)
+            .ok_or_else(|| FoldError::UnknownNode(key.node, key.iteration.to_string()))
     }
 
     /// A node on the agenda, or due for its next attempt: the timer's firing itself is no event.
@@ -346,7 +390,11 @@ impl RunState {
 
     fn misplaced(&self, place: Place, event: &'static str) -> FoldError {
         let status = self.slot(place).status.as_str();
-        FoldError::Misplaced { event, node: self.plan.node_at(place.node).id, status }
+        FoldError::Misplaced {
+            event,
+            node: self.plan.node_at(place.node).id,
+            status,
+        }
     }
 }
 

@@ -36,7 +36,11 @@ fn first_node_id() -> i64 {
 
 impl Default for Graph {
     fn default() -> Self {
-        Self { nodes: Vec::new(), edges: Vec::new(), next_node_id: first_node_id() }
+        Self {
+            nodes: Vec::new(),
+            edges: Vec::new(),
+            next_node_id: first_node_id(),
+        }
     }
 }
 
@@ -219,7 +223,10 @@ mod tests {
             change(&mut changed);
             assert_ne!(graph.content_hash(&[]), changed.content_hash(&[]));
         }
-        let function = FrozenFunction { name: "double".into(), code: "return 2".into() };
+        let function = FrozenFunction {
+            name: "double".into(),
+            code: "return 2".into(),
+        };
         assert_ne!(graph.content_hash(&[]), graph.content_hash(&[function]));
     }
 

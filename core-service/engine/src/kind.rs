@@ -141,7 +141,10 @@ impl NodeSpec {
 
     /// A native kind that steers the run: a step that costs nothing.
     pub fn flow(kind: &str, label: &str, description: &str) -> Self {
-        Self { credits: 0, ..Self::step(kind, label, description) }
+        Self {
+            credits: 0,
+            ..Self::step(kind, label, description)
+        }
     }
 
     /// A native kind that starts runs.
@@ -184,7 +187,10 @@ pub struct Registered {
 impl Registered {
     /// Asks the kind for its specification.
     pub fn new(kind: impl Kind + 'static) -> Self {
-        Self { spec: kind.spec(), kind: Box::new(kind) }
+        Self {
+            spec: kind.spec(),
+            kind: Box::new(kind),
+        }
     }
 
     /// Everything wrong with the parameters.
@@ -202,7 +208,11 @@ impl Registered {
     }
 
     /// See [`Kind::compile`].
-    pub fn compile(&self, node: &Node, functions: &dyn CustomFunctions) -> Result<Behaviour, Vec<ParamProblem>> {
+    pub fn compile(
+        &self,
+        node: &Node,
+        functions: &dyn CustomFunctions,
+    ) -> Result<Behaviour, Vec<ParamProblem>> {
         self.kind.compile(node, functions)
     }
 }
@@ -266,7 +276,10 @@ impl Kinds for Registry {
         };
         app.get(module_slug).cloned().ok_or_else(|| match app_id {
             NATIVE_APP => UnknownKind::Kind(module_slug.into()),
-            _ => UnknownKind::Module { app: app_id.into(), module: module_slug.into() },
+            _ => UnknownKind::Module {
+                app: app_id.into(),
+                module: module_slug.into(),
+            },
         })
     }
 }

@@ -1,5 +1,7 @@
 //! The check of a node's parameters against the shape in its kind's specification: one rule for all kinds.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 
 use crate::expression::{CompiledValue, CustomFunctions, Template};
@@ -27,7 +29,20 @@ pub struct ParamProblem {
 impl ParamProblem {
     /// A problem at a path.
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { path: path.into(), message: message.into() }
+        Self {
+            path: path.into(),
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for ParamProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() {
+            f.write_str(&self.message)
+        } else {
+            write!(f, "{} {}", self.path, self.message)
+        }
     }
 }
 
@@ -47,12 +62,20 @@ pub struct FieldSpec {
 impl FieldSpec {
     /// A parameter the node cannot run without.
     pub fn required(name: &str, field_type: FieldType, description: &str) -> Self {
-        Self { name: name.into(), field_type, required: true, description: description.into() }
+        Self {
+            name: name.into(),
+            field_type,
+            required: true,
+            description: description.into(),
+        }
     }
 
     /// A parameter that may be absent.
     pub fn optional(name: &str, field_type: FieldType, description: &str) -> Self {
-        Self { required: false, ..Self::required(name, field_type, description) }
+        Self {
+            required: false,
+            ..Self::required(name, field_type, description)
+        }
     }
 }
 
@@ -107,7 +130,9 @@ impl FieldType {
     fn accepts(&self, value: &Value) -> bool {
         match self {
             Self::String | Self::Code => value.is_string(),
-            Self::Choice(words) => value.as_str().is_some_and(|word| words.iter().any(|choice| choice == word)),
+            Self::Choice(words) => value
+                .as_str()
+                .is_some_and(|word| words.iter().any(|choice| choice == word)),
             Self::Integer => value.is_i64() || value.is_u64(),
             Self::Number => value.is_number(),
             Self::Boolean => value.is_boolean(),
@@ -120,7 +145,9 @@ impl FieldType {
     fn expectation(&self) -> String {
         match self {
             Self::Choice(words) => format!("must be one of {}", words.join(", ")),
-            Self::Integer | Self::Object | Self::Array => format!("must be an {} or a template", self.as_str()),
+            Self::Integer | Self::Object | Self::Array => {
+                format!("must be an {} or a template", self.as_str())
+            }
             Self::Code => String::from("must be a string"),
             other => format!("must be a {} or a template", other.as_str()),
         }
@@ -143,7 +170,8 @@ pub fn check(
         }
     }
     if completeness == Completeness::Complete {
-        let missing = |field: &&FieldSpec| field.required && params.get(&field.name).is_none_or(Value::is_null);
+        let missing =
+            |field: &&FieldSpec| field.required && params.get(&field.name).is_none_or(Value::is_null);
         for field in spec.shape.iter().filter(missing) {
             problems.push(ParamProblem::new(&field.name, "is required"));
         }
@@ -169,7 +197,9 @@ fn check_field(
     match &field.field_type {
         FieldType::Code => {}
         FieldType::Filter => {
-            let found = CompiledFilter::compile(value, functions).err().unwrap_or_default();
+            let found = CompiledFilter::compile(value, functions)
+                .err()
+                .unwrap_or_default();
             problems.extend(found.into_iter().map(|problem| problem.under(&field.name)));
             return;
         }
@@ -190,7 +220,10 @@ fn check_field(
 /// Every template in the value that does not parse.
 pub fn template_problems(value: &Value, functions: &dyn CustomFunctions) -> Vec<ParamProblem> {
     let found = CompiledValue::compile(value, functions).err().unwrap_or_default();
-    found.into_iter().map(|(path, error)| ParamProblem::new(path, error.to_string())).collect()
+    found
+        .into_iter()
+        .map(|(path, error)| ParamProblem::new(path, error.to_string()))
+        .collect()
 }
 
 fn is_template(value: &Value, functions: &dyn CustomFunctions) -> bool {
@@ -207,6 +240,9 @@ impl ParamProblem {
             path if path.starts_with('[') => format!("{outer}{path}"),
             path => format!("{outer}.{path}"),
         };
-        Self { path, message: self.message }
+        Self {
+            path,
+            message: self.message,
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::graph::{Edge, EdgeType, Graph, Node};
 use crate::kind::{Behaviour, Kinds, NodeSpec, Registered};
 use crate::params::{Completeness, ParamProblem};
 use crate::problem::Problem;
-use crate::topology;
+use crate::{regions, topology};
 
 /// A graph ready to run.
 pub struct Plan {
@@ -76,7 +76,11 @@ pub struct PlanEdge {
 
 impl Plan {
     /// Compiles a graph, or gives everything that keeps it from running.
-    pub fn compile(graph: &Graph, kinds: &dyn Kinds, functions: &dyn CustomFunctions) -> Result<Self, Vec<Problem>> {
+    pub fn compile(
+        graph: &Graph,
+        kinds: &dyn Kinds,
+        functions: &dyn CustomFunctions,
+    ) -> Result<Self, Vec<Problem>> {
         let mut problems = topology::check(graph, kinds);
         if !problems.is_empty() {
             return Err(problems);
@@ -90,11 +94,15 @@ impl Plan {
                 Err(found) => problems.extend(found),
             }
         }
+        problems.extend(regions::check_complete(graph));
         let filters = compile_filters(graph, functions, &mut problems);
         if !problems.is_empty() {
             return Err(problems);
         }
-        let mut plan = Self { nodes, edges: Vec::with_capacity(graph.edges.len()) };
+        let mut plan = Self {
+            nodes,
+            edges: Vec::with_capacity(graph.edges.len()),
+        };
         plan.connect(&graph.edges, filters);
         plan.find_ancestors();
         Ok(plan)
@@ -117,8 +125,12 @@ impl Plan {
 
     /// The ids of the nodes above a node: those whose outputs it sees. Empty when there is no such node.
     pub fn ancestor_ids(&self, id: i64) -> Vec<i64> {
-        let Some(index) = self.index_of(id) else { return Vec::new() };
-        self.ancestors(index).map(|above| self.node_at(above).id).collect()
+        let Some(index) = self.index_of(id) else {
+            return Vec::new();
+        };
+        self.ancestors(index)
+            .map(|above| self.node_at(above).id)
+            .collect()
     }
 
     pub(crate) fn index_of(&self, id: i64) -> Option<u32> {
@@ -145,7 +157,8 @@ impl Plan {
 
     pub(crate) fn is_above(&self, above: u32, below: u32) -> bool {
         let bits = &self.node_at(below).ancestors;
-        bits.get(above as usize / 64).is_some_and(|word| word & (1 << (above % 64)) != 0)
+        bits.get(above as usize / 64)
+            .is_some_and(|word| word & (1 << (above % 64)) != 0)
     }
 
     pub(crate) fn ancestors(&self, index: u32) -> impl Iterator<Item = u32> {
@@ -157,8 +170,16 @@ impl Plan {
         by_order.sort_by_key(|&at| (edges[at as usize].order, &edges[at as usize].id));
         for (edge, filter) in edges.iter().zip(filters) {
             // The topology gate has made sure that both ends exist.
-            let (Some(from), Some(to)) = (self.index_of(edge.from), self.index_of(edge.to)) else { continue };
-            self.edges.push(PlanEdge { id: edge.id.clone(), from, to, edge_type: edge.edge_type, filter });
+            let (Some(from), Some(to)) = (self.index_of(edge.from), self.index_of(edge.to)) else {
+                continue;
+            };
+            self.edges.push(PlanEdge {
+                id: edge.id.clone(),
+                from,
+                to,
+                edge_type: edge.edge_type,
+                filter,
+            });
         }
         for at in by_order {
             let (from, to) = (self.edges[at as usize].from, self.edges[at as usize].to);
@@ -166,7 +187,8 @@ impl Plan {
             self.nodes[to as usize].incoming.push(at);
         }
         for node in &mut self.nodes {
-            node.incoming.sort_by_key(|&at| (self.edges[at as usize].from, at));
+            node.incoming
+                .sort_by_key(|&at| (self.edges[at as usize].from, at));
         }
     }
 
@@ -179,7 +201,10 @@ impl Plan {
             for &edge in &self.nodes[index].outgoing {
                 let to = self.edges[edge as usize].to as usize;
                 let inherited = above[index].clone();
-                above[to].iter_mut().zip(inherited).for_each(|(word, more)| *word |= more);
+                above[to]
+                    .iter_mut()
+                    .zip(inherited)
+                    .for_each(|(word, more)| *word |= more);
                 above[to][index / 64] |= 1 << (index % 64);
                 open[to] -= 1;
                 if open[to] == 0 {
@@ -193,7 +218,11 @@ impl Plan {
     }
 }
 
-fn compile_node(node: &Node, kinds: &dyn Kinds, functions: &dyn CustomFunctions) -> Result<PlanNode, Vec<Problem>> {
+fn compile_node(
+    node: &Node,
+    kinds: &dyn Kinds,
+    functions: &dyn CustomFunctions,
+) -> Result<PlanNode, Vec<Problem>> {
     let kind = match kinds.find(&node.app_id, &node.module_slug) {
         Ok(kind) => kind,
         Err(unknown) => return Err(vec![Problem::node(node.id, unknown.to_string())]),
@@ -202,7 +231,9 @@ fn compile_node(node: &Node, kinds: &dyn Kinds, functions: &dyn CustomFunctions)
     if !found.is_empty() {
         return Err(located(node, found));
     }
-    let behaviour = kind.compile(node, functions).map_err(|found| located(node, found))?;
+    let behaviour = kind
+        .compile(node, functions)
+        .map_err(|found| located(node, found))?;
     Ok(plan_node(node, &kind, behaviour))
 }
 

@@ -18,17 +18,28 @@ pub struct Problem {
 impl Problem {
     /// A problem of the graph as a whole.
     pub fn graph(message: impl Into<String>) -> Self {
-        Self { message: message.into(), ..Self::default() }
+        Self {
+            message: message.into(),
+            ..Self::default()
+        }
     }
 
     /// A problem of one node.
     pub fn node(node: i64, message: impl Into<String>) -> Self {
-        Self { nodes: vec![node], message: message.into(), ..Self::default() }
+        Self {
+            nodes: vec![node],
+            message: message.into(),
+            ..Self::default()
+        }
     }
 
     /// A problem of one edge.
     pub fn edge(edge: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { edges: vec![edge.into()], message: message.into(), ..Self::default() }
+        Self {
+            edges: vec![edge.into()],
+            message: message.into(),
+            ..Self::default()
+        }
     }
 
     /// Names the nodes concerned.
@@ -59,7 +70,11 @@ impl Problem {
             (None, Some(edge)) => format!("edges[{edge}]"),
             (None, None) => String::from("graph"),
         };
-        if self.path.is_empty() { subject } else { format!("{subject}.{}", self.path) }
+        if self.path.is_empty() {
+            subject
+        } else {
+            format!("{subject}.{}", self.path)
+        }
     }
 }
 

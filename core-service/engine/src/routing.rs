@@ -18,7 +18,11 @@ impl<'a> Router<'a> {
     }
 
     /// The node completed: its normal edges, else its fallback.
-    pub(crate) fn completed(&self, scope: &dyn Scope, mode: ConditionMode) -> Result<Vec<u32>, EvaluationError> {
+    pub(crate) fn completed(
+        &self,
+        scope: &dyn Scope,
+        mode: ConditionMode,
+    ) -> Result<Vec<u32>, EvaluationError> {
         self.onward(mode, |edge| matches(edge, scope))
     }
 
@@ -32,7 +36,10 @@ impl<'a> Router<'a> {
     pub(crate) fn failed(&self, scope: &dyn Scope, error: &serde_json::Value) -> Vec<u32> {
         let scope = ErrorScope { outer: scope, error };
         let holds = |(_, edge): &(u32, &PlanEdge)| matches(edge, &scope).unwrap_or(false);
-        self.edges(EdgeType::Error).filter(holds).map(|(at, _)| at).collect()
+        self.edges(EdgeType::Error)
+            .filter(holds)
+            .map(|(at, _)| at)
+            .collect()
     }
 
     fn onward(
@@ -59,11 +66,15 @@ impl<'a> Router<'a> {
 
     fn edges(&self, edge_type: EdgeType) -> impl Iterator<Item = (u32, &'a PlanEdge)> {
         let plan = self.plan;
-        let outgoing = (0_u32..).zip(&self.node.outgoing).map(move |(at, &edge)| (at, plan.edge_at(edge)));
+        let outgoing = (0_u32..)
+            .zip(&self.node.outgoing)
+            .map(move |(at, &edge)| (at, plan.edge_at(edge)));
         outgoing.filter(move |(_, edge)| edge.edge_type == edge_type)
     }
 }
 
 fn matches(edge: &PlanEdge, scope: &dyn Scope) -> Result<bool, EvaluationError> {
-    edge.filter.as_ref().map_or(Ok(true), |filter| filter.matches(scope))
+    edge.filter
+        .as_ref()
+        .map_or(Ok(true), |filter| filter.matches(scope))
 }

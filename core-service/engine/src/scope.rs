@@ -40,7 +40,11 @@ pub struct ItemScope<'a> {
 impl<'a> ItemScope<'a> {
     /// The outer scope with `$item` and `$index` replaced.
     pub fn new(outer: &'a dyn Scope, item: &'a Value, index: usize) -> Self {
-        Self { outer, item, index: i64::try_from(index).unwrap_or(i64::MAX) }
+        Self {
+            outer,
+            item,
+            index: i64::try_from(index).unwrap_or(i64::MAX),
+        }
     }
 }
 

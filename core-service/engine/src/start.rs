@@ -73,13 +73,28 @@ impl Start {
         // A node that runs makes its own output.
         let runs = |id: i64| {
             let below = |&start: &i64| {
-                start == id || plan.index_of(start).zip(plan.index_of(id)).is_some_and(|(a, b)| plan.is_above(a, b))
+                start == id
+                    || plan
+                        .index_of(start)
+                        .zip(plan.index_of(id))
+                        .is_some_and(|(a, b)| plan.is_above(a, b))
             };
             start_nodes.iter().any(below)
         };
         let seeds = self.seeds.into_iter().filter(|(id, _)| !runs(*id)).collect();
-        let Self { attempt, input, timeout_ms, .. } = self;
-        Ok(RunStarted { attempt, start_nodes, input, seeds, timeout_ms })
+        let Self {
+            attempt,
+            input,
+            timeout_ms,
+            ..
+        } = self;
+        Ok(RunStarted {
+            attempt,
+            start_nodes,
+            input,
+            seeds,
+            timeout_ms,
+        })
     }
 }
 
@@ -87,7 +102,10 @@ impl Plan {
     /// The ids of the nodes that a run begins at, or why there are none.
     pub fn start_nodes(&self, from: &StartFrom) -> Result<Vec<i64>, StartError> {
         match from {
-            StartFrom::Node(id) => self.node(*id).map(|node| vec![node.id]).ok_or(StartError::UnknownNode(*id)),
+            StartFrom::Node(id) => self
+                .node(*id)
+                .map(|node| vec![node.id])
+                .ok_or(StartError::UnknownNode(*id)),
             StartFrom::Trigger(id) => match self.node(*id) {
                 None => Err(StartError::UnknownNode(*id)),
                 Some(node) if node.is_trigger && !node.disabled => Ok(vec![node.id]),
@@ -108,13 +126,23 @@ impl Plan {
     }
 
     fn first_trigger(&self, wanted: impl Fn(&str) -> bool) -> Option<i64> {
-        let mut enabled = self.nodes().iter().filter(|node| node.is_trigger && !node.disabled);
+        let mut enabled = self
+            .nodes()
+            .iter()
+            .filter(|node| node.is_trigger && !node.disabled);
         enabled.find(|node| wanted(&node.module_slug)).map(|node| node.id)
     }
 
     fn roots(&self) -> Result<Vec<i64>, StartError> {
-        let roots = self.nodes().iter().filter(|node| node.incoming.is_empty() && !node.is_trigger);
+        let roots = self
+            .nodes()
+            .iter()
+            .filter(|node| node.incoming.is_empty() && !node.is_trigger);
         let ids: Vec<i64> = roots.map(|node| node.id).collect();
-        if ids.is_empty() { Err(StartError::NothingToStart) } else { Ok(ids) }
+        if ids.is_empty() {
+            Err(StartError::NothingToStart)
+        } else {
+            Ok(ids)
+        }
     }
 }

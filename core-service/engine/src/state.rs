@@ -271,7 +271,13 @@ impl RunState {
     /// The place a key names, if the run has it.
     pub(crate) fn place(&self, key: &NodeKey) -> Option<Place> {
         let node = self.plan.index_of(key.node)?;
-        let frame = self.frames.iter().position(|frame| frame.iteration == key.iteration)?;
-        Some(Place { frame: u32::try_from(frame).ok()?, node })
+        let frame = self
+            .frames
+            .iter()
+            .position(|frame| frame.iteration == key.iteration)?;
+        Some(Place {
+            frame: u32::try_from(frame).ok()?,
+            node,
+        })
     }
 }

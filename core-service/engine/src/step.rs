@@ -116,7 +116,12 @@ pub enum StepError {
 
 impl RunState {
     /// Takes one input in at an instant (epoch milliseconds), which is `$now` for every node that begins in it.
-    pub fn step(&mut self, input: Input, now_ms: i64, environment: &dyn Environment) -> Result<Step, StepError> {
+    pub fn step(
+        &mut self,
+        input: Input,
+        now_ms: i64,
+        environment: &dyn Environment,
+    ) -> Result<Step, StepError> {
         let mut driver = Driver::new(self, now_ms, environment);
         driver.accept(input)?;
         driver.run();

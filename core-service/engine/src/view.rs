@@ -21,9 +21,21 @@ pub(crate) struct NodeView<'a> {
 }
 
 impl<'a> NodeView<'a> {
-    pub(crate) fn new(state: &'a RunState, environment: &'a dyn Environment, place: Place, now_ms: i64) -> Self {
+    pub(crate) fn new(
+        state: &'a RunState,
+        environment: &'a dyn Environment,
+        place: Place,
+        now_ms: i64,
+    ) -> Self {
         let error = incoming_error(state, place);
-        Self { state, environment, place, now_ms, own: None, error }
+        Self {
+            state,
+            environment,
+            place,
+            now_ms,
+            own: None,
+            error,
+        }
     }
 
     pub(crate) fn with_own(mut self, own: &'a Value) -> Self {
@@ -71,7 +83,13 @@ impl Scope for NodeView<'_> {
         if !self.state.plan.is_above(index, self.place.node) {
             return None;
         }
-        self.state.slot(Place { node: index, ..self.place }).output.as_deref()
+        self.state
+            .slot(Place {
+                node: index,
+                ..self.place
+            })
+            .output
+            .as_deref()
     }
 
     fn root(&self, root: Root) -> Option<&Value> {
@@ -106,7 +124,9 @@ impl NodeScope for NodeView<'_> {
             [] => Arc::new(Value::Object(Map::new())),
             [(_, only)] => Arc::clone(only),
             several => {
-                let by_id = several.iter().map(|(id, output)| (id.to_string(), Value::clone(output)));
+                let by_id = several
+                    .iter()
+                    .map(|(id, output)| (id.to_string(), Value::clone(output)));
                 Arc::new(Value::Object(by_id.collect()))
             }
         }
@@ -116,7 +136,9 @@ impl NodeScope for NodeView<'_> {
         let plan = &self.state.plan;
         let output = |node: u32| {
             let slot = self.state.slot(Place { node, ..self.place });
-            slot.output.as_ref().map(|output| (plan.node_at(node).id, Arc::clone(output)))
+            slot.output
+                .as_ref()
+                .map(|output| (plan.node_at(node).id, Arc::clone(output)))
         };
         plan.ancestors(self.place.node).filter_map(output).collect()
     }

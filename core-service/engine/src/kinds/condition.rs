@@ -11,13 +11,18 @@ pub(crate) struct Condition;
 
 impl Kind for Condition {
     fn spec(&self) -> NodeSpec {
-        let mode = "first takes the first edge, in order, whose filter holds; all (the default) takes every one.";
+        let mode =
+            "first takes the first edge, in order, whose filter holds; all (the default) takes every one.";
         let mut spec = NodeSpec::flow(
             "condition",
             "Condition",
             "Goes on along the edges whose filters hold. Output: matched, the ids of the edges taken.",
         )
-        .with_shape([FieldSpec::optional("mode", FieldType::choice(&["first", "all"]), mode)])
+        .with_shape([FieldSpec::optional(
+            "mode",
+            FieldType::choice(&["first", "all"]),
+            mode,
+        )])
         .with_example(json!({ "mode": "first" }));
         spec.edge_model = String::from(
             "The filters of the normal edges decide, lower order first; the fallback edge is the else. Error edges \
@@ -31,7 +36,10 @@ impl Kind for Condition {
             Value::Null => Ok(Behaviour::Condition(ConditionMode::All)),
             Value::String(mode) if mode == "all" => Ok(Behaviour::Condition(ConditionMode::All)),
             Value::String(mode) if mode == "first" => Ok(Behaviour::Condition(ConditionMode::First)),
-            _ => Err(vec![ParamProblem::new("mode", "must be first or all, not a template")]),
+            _ => Err(vec![ParamProblem::new(
+                "mode",
+                "must be first or all, not a template",
+            )]),
         }
     }
 }

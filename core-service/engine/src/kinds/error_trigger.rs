@@ -22,12 +22,22 @@ impl Kind for ErrorTrigger {
     }
 
     fn check(&self, params: &Map<String, Value>, _completeness: Completeness) -> Vec<ParamProblem> {
-        let ids = params.get("workflowIds").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let ids = params
+            .get("workflowIds")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let not_text = ids.iter().enumerate().filter(|(_, id)| !id.is_string());
-        not_text.map(|(at, _)| ParamProblem::new(format!("workflowIds[{at}]"), "must be a workflow id")).collect()
+        not_text
+            .map(|(at, _)| ParamProblem::new(format!("workflowIds[{at}]"), "must be a workflow id"))
+            .collect()
     }
 
-    fn compile(&self, _node: &Node, _functions: &dyn CustomFunctions) -> Result<Behaviour, Vec<ParamProblem>> {
+    fn compile(
+        &self,
+        _node: &Node,
+        _functions: &dyn CustomFunctions,
+    ) -> Result<Behaviour, Vec<ParamProblem>> {
         Ok(Behaviour::Trigger)
     }
 }

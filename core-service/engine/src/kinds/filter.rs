@@ -32,7 +32,12 @@ impl Kind for Filter {
     fn compile(&self, node: &Node, functions: &dyn CustomFunctions) -> Result<Behaviour, Vec<ParamProblem>> {
         let items = compile_field(node, "items", functions)?;
         let condition = node.params.get("condition").unwrap_or(&Value::Null);
-        let located = |found: Vec<ParamProblem>| found.into_iter().map(|p| p.under("condition")).collect::<Vec<_>>();
+        let located = |found: Vec<ParamProblem>| {
+            found
+                .into_iter()
+                .map(|p| p.under("condition"))
+                .collect::<Vec<_>>()
+        };
         let condition = CompiledFilter::compile(condition, functions).map_err(located)?;
         Ok(Behaviour::Pure(Box::new(Kept { items, condition })))
     }

@@ -9,10 +9,18 @@ pub(crate) struct ManualTrigger;
 
 impl Kind for ManualTrigger {
     fn spec(&self) -> NodeSpec {
-        NodeSpec::trigger("manual_trigger", "Manual trigger", "Starts a run that somebody asks for. Output: an empty object.")
+        NodeSpec::trigger(
+            "manual_trigger",
+            "Manual trigger",
+            "Starts a run that somebody asks for. Output: an empty object.",
+        )
     }
 
-    fn compile(&self, _node: &Node, _functions: &dyn CustomFunctions) -> Result<Behaviour, Vec<ParamProblem>> {
+    fn compile(
+        &self,
+        _node: &Node,
+        _functions: &dyn CustomFunctions,
+    ) -> Result<Behaviour, Vec<ParamProblem>> {
         Ok(Behaviour::Trigger)
     }
 }

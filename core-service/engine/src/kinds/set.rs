@@ -17,16 +17,20 @@ pub(crate) struct Set;
 
 impl Kind for Set {
     fn spec(&self) -> NodeSpec {
-        NodeSpec::step("set", "Set fields", "Makes an object of named values. Output: the fields.")
-            .with_shape([
-                FieldSpec::required("fields", FieldType::Object, "The values by name."),
-                FieldSpec::optional(
-                    "keepInput",
-                    FieldType::Boolean,
-                    "Also keep the fields of the node before; false by default.",
-                ),
-            ])
-            .with_example(json!({ "fields": { "total": "{{1.body.price * 2}}" }, "keepInput": true }))
+        NodeSpec::step(
+            "set",
+            "Set fields",
+            "Makes an object of named values. Output: the fields.",
+        )
+        .with_shape([
+            FieldSpec::required("fields", FieldType::Object, "The values by name."),
+            FieldSpec::optional(
+                "keepInput",
+                FieldType::Boolean,
+                "Also keep the fields of the node before; false by default.",
+            ),
+        ])
+        .with_example(json!({ "fields": { "total": "{{1.body.price * 2}}" }, "keepInput": true }))
     }
 
     fn compile(&self, node: &Node, functions: &dyn CustomFunctions) -> Result<Behaviour, Vec<ParamProblem>> {
@@ -44,7 +48,9 @@ struct Fields {
 impl Pure for Fields {
     fn evaluate(&self, scope: &dyn NodeScope) -> Result<Value, NodeError> {
         let Value::Object(fields) = self.fields.evaluate(scope)? else {
-            return Err(NodeError::expression("fields must be an object of values by name"));
+            return Err(NodeError::expression(
+                "fields must be an object of values by name",
+            ));
         };
         if !boolean(&self.keep_input, "keepInput", scope)?.unwrap_or(false) {
             return Ok(Value::Object(fields));

@@ -26,7 +26,11 @@ impl Kind for StopKind {
                 FieldType::choice(&["succeeded", "failed"]),
                 "How the run ends; succeeded by default.",
             ),
-            FieldSpec::optional("message", FieldType::String, "Why; part of the run's error when it fails."),
+            FieldSpec::optional(
+                "message",
+                FieldType::String,
+                "Why; part of the run's error when it fails.",
+            ),
         ])
         .with_example(json!({ "status": "failed", "message": "Order {{1.body.id}} has no items" }));
         spec.routes = Vec::new();
@@ -63,23 +67,35 @@ impl Stop {
             None | Some("succeeded") => Outcome::Succeeded,
             Some("failed") => Outcome::Failed,
             Some(other) => {
-                return Err(NodeError::expression(format!("status must be succeeded or failed, not {other:?}")));
+                return Err(NodeError::expression(format!(
+                    "status must be succeeded or failed, not {other:?}"
+                )));
             }
         };
-        Ok(End { outcome, message: text(&self.message, "message", scope)?.unwrap_or_default() })
+        Ok(End {
+            outcome,
+            message: text(&self.message, "message", scope)?.unwrap_or_default(),
+        })
     }
 }
 
 impl End {
     /// The node's output.
     pub(crate) fn output(&self) -> Value {
-        let status = if self.outcome == Outcome::Failed { "failed" } else { "succeeded" };
+        let status = if self.outcome == Outcome::Failed {
+            "failed"
+        } else {
+            "succeeded"
+        };
         json!({ "status": status, "message": self.message })
     }
 
     /// The run's failure, when it ends as failed.
     pub(crate) fn failure(&self) -> Option<Failure> {
         let failed = self.outcome == Outcome::Failed;
-        failed.then(|| Failure { code: String::from("STOPPED"), message: self.message.clone() })
+        failed.then(|| Failure {
+            code: String::from("STOPPED"),
+            message: self.message.clone(),
+        })
     }
 }

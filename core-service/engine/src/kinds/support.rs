@@ -26,25 +26,42 @@ pub(super) fn compile_field(
 pub(super) fn list(value: &CompiledValue, name: &str, scope: &dyn Scope) -> Result<Vec<Value>, NodeError> {
     match value.evaluate(scope)? {
         Value::Array(items) => Ok(items),
-        other => Err(NodeError::expression(format!("{name} must be a list, not {}", type_name(&other)))),
+        other => Err(NodeError::expression(format!(
+            "{name} must be a list, not {}",
+            type_name(&other)
+        ))),
     }
 }
 
 /// A parameter that must give true or false, when it is there.
-pub(super) fn boolean(value: &CompiledValue, name: &str, scope: &dyn Scope) -> Result<Option<bool>, NodeError> {
+pub(super) fn boolean(
+    value: &CompiledValue,
+    name: &str,
+    scope: &dyn Scope,
+) -> Result<Option<bool>, NodeError> {
     match value.evaluate(scope)? {
         Value::Null => Ok(None),
         Value::Bool(given) => Ok(Some(given)),
-        other => Err(NodeError::expression(format!("{name} must be true or false, not {}", type_name(&other)))),
+        other => Err(NodeError::expression(format!(
+            "{name} must be true or false, not {}",
+            type_name(&other)
+        ))),
     }
 }
 
 /// A parameter that must give text, when it is there.
-pub(super) fn text(value: &CompiledValue, name: &str, scope: &dyn Scope) -> Result<Option<String>, NodeError> {
+pub(super) fn text(
+    value: &CompiledValue,
+    name: &str,
+    scope: &dyn Scope,
+) -> Result<Option<String>, NodeError> {
     match value.evaluate(scope)? {
         Value::Null => Ok(None),
         Value::String(given) => Ok(Some(given)),
-        other => Err(NodeError::expression(format!("{name} must be text, not {}", type_name(&other)))),
+        other => Err(NodeError::expression(format!(
+            "{name} must be text, not {}",
+            type_name(&other)
+        ))),
     }
 }
 

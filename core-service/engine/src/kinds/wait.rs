@@ -39,16 +39,26 @@ impl Kind for WaitKind {
         let has = |name: &str| params.get(name).is_some_and(|value| !value.is_null());
         let mut problems = Vec::new();
         if has("until") && (has("amount") || has("unit")) {
-            problems.push(ParamProblem::new("until", "excludes amount and unit: give one or the other"));
+            problems.push(ParamProblem::new(
+                "until",
+                "excludes amount and unit: give one or the other",
+            ));
         }
         if completeness == Completeness::Complete && !has("until") {
             if !has("amount") {
-                problems.push(ParamProblem::new("amount", "is required, with unit, when until is absent"));
+                problems.push(ParamProblem::new(
+                    "amount",
+                    "is required, with unit, when until is absent",
+                ));
             } else if !has("unit") {
                 problems.push(ParamProblem::new("unit", "is required with amount"));
             }
         }
-        if params.get("amount").and_then(Value::as_f64).is_some_and(|amount| amount < 0.0) {
+        if params
+            .get("amount")
+            .and_then(Value::as_f64)
+            .is_some_and(|amount| amount < 0.0)
+        {
             problems.push(ParamProblem::new("amount", "must not be negative"));
         }
         problems
@@ -84,7 +94,10 @@ impl Wait {
                     "until must be an instant such as 2026-05-01T09:00:00Z, not {instant:?}"
                 ))),
             },
-            other => Err(NodeError::expression(format!("until must be an instant, not {}", type_name(&other)))),
+            other => Err(NodeError::expression(format!(
+                "until must be an instant, not {}",
+                type_name(&other)
+            ))),
         }
     }
 
@@ -92,7 +105,10 @@ impl Wait {
         let amount = match self.amount.evaluate(scope)? {
             Value::Number(amount) => amount.as_f64().unwrap_or(f64::NAN),
             other => {
-                return Err(NodeError::expression(format!("amount must be a number, not {}", type_name(&other))));
+                return Err(NodeError::expression(format!(
+                    "amount must be a number, not {}",
+                    type_name(&other)
+                )));
             }
         };
         let unit_ms = match text(&self.unit, "unit", scope)?.as_deref() {
@@ -100,7 +116,11 @@ impl Wait {
             Some("minutes") => 60_000.0,
             Some("hours") => 3_600_000.0,
             Some("days") => 86_400_000.0,
-            _ => return Err(NodeError::expression("unit must be seconds, minutes, hours or days")),
+            _ => {
+                return Err(NodeError::expression(
+                    "unit must be seconds, minutes, hours or days",
+                ));
+            }
         };
         let wait_ms = amount * unit_ms;
         if !(0.0..=MAX_WAIT_MS).contains(&wait_ms) {
@@ -112,7 +132,11 @@ impl Wait {
 
 fn bounded(due_at_ms: i64, now_ms: i64) -> Result<i64, NodeError> {
     let wait_ms = due_at_ms.saturating_sub(now_ms);
-    if wait_ms as f64 > MAX_WAIT_MS { Err(too_far()) } else { Ok(due_at_ms) }
+    if wait_ms as f64 > MAX_WAIT_MS {
+        Err(too_far())
+    } else {
+        Ok(due_at_ms)
+    }
 }
 
 fn too_far() -> NodeError {

@@ -134,7 +134,10 @@ impl Kind for WebhookTrigger {
     fn check(&self, params: &Map<String, Value>, completeness: Completeness) -> Vec<ParamProblem> {
         let mut problems = Vec::new();
         if let Some(Value::Number(timeout)) = params.get("responseTimeoutMs") {
-            if !timeout.as_u64().is_some_and(|ms| (1..=MAX_RESPONSE_TIMEOUT_MS).contains(&ms)) {
+            if !timeout
+                .as_u64()
+                .is_some_and(|ms| (1..=MAX_RESPONSE_TIMEOUT_MS).contains(&ms))
+            {
                 let message = format!("must be from 1 to {MAX_RESPONSE_TIMEOUT_MS}");
                 problems.push(ParamProblem::new("responseTimeoutMs", message));
             }
@@ -148,13 +151,19 @@ impl Kind for WebhookTrigger {
         problems
     }
 
-    fn compile(&self, _node: &Node, _functions: &dyn CustomFunctions) -> Result<Behaviour, Vec<ParamProblem>> {
+    fn compile(
+        &self,
+        _node: &Node,
+        _functions: &dyn CustomFunctions,
+    ) -> Result<Behaviour, Vec<ParamProblem>> {
         Ok(Behaviour::Trigger)
     }
 }
 
 fn header_problem(verify: &Verify) -> Option<ParamProblem> {
-    let (Verify::Header { header, .. } | Verify::HmacSha256 { header, .. }) = verify else { return None };
+    let (Verify::Header { header, .. } | Verify::HmacSha256 { header, .. }) = verify else {
+        return None;
+    };
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let valid = !header.is_empty() && header.len() <= MAX_NAME && header.bytes().all(is_token);
     (!valid).then(|| ParamProblem::new("verify.header", "must be the name of an HTTP header"))
