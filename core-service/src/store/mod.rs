@@ -14,6 +14,7 @@ mod database;
 mod dialect;
 mod error;
 mod folder;
+mod founding;
 mod graph;
 mod idempotency;
 mod member;
@@ -43,6 +44,7 @@ pub use commit::{
 };
 pub use error::StoreError;
 pub use folder::Folder;
+pub use founding::{Founded, Founding};
 pub use graph::Graph;
 pub use member::{Member, Role};
 pub use notify::{Notification, Subscription, Topic};
