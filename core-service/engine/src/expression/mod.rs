@@ -9,8 +9,16 @@
 
 mod compiled;
 mod error;
+mod evaluator;
+mod functions;
+mod lexer;
 pub mod limits;
+mod numbers;
+mod parser;
+mod patterns;
+mod syntax;
 mod template;
+mod values;
 
 pub use compiled::{CompiledPart, CompiledValue};
 pub use error::{EvaluationError, ParseError};
