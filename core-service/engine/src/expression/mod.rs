@@ -16,12 +16,14 @@ pub mod limits;
 mod numbers;
 mod parser;
 mod patterns;
+mod reference;
 mod syntax;
 mod template;
 mod values;
 
 pub use compiled::{CompiledPart, CompiledValue};
 pub use error::{EvaluationError, ParseError};
+pub use reference::reference;
 pub use template::Template;
 
 use serde_json::Value;

@@ -17,6 +17,7 @@ mod text;
 
 pub(super) use arguments::Arguments;
 pub(super) use date::date_text;
+pub(super) use date_format::TOKENS as DATE_TOKENS;
 
 use super::evaluator::Outcome;
 use std::fmt;
