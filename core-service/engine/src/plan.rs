@@ -79,7 +79,9 @@ pub struct PlanEdge {
 impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Plan(")?;
-        self.nodes.iter().try_for_each(|node| write!(f, "{}:{} ", node.id, node.module_slug))?;
+        self.nodes
+            .iter()
+            .try_for_each(|node| write!(f, "{}:{} ", node.id, node.module_slug))?;
         self.edges.iter().try_for_each(|edge| write!(f, "{} ", edge.id))?;
         f.write_str(")")
     }

@@ -8,6 +8,8 @@ mod apply;
 mod edges;
 mod merge;
 mod nodes;
+#[cfg(test)]
+mod tests;
 
 pub use apply::apply;
 pub use merge::merge_patch;

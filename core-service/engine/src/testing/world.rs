@@ -83,15 +83,23 @@ impl World {
     #[track_caller]
     pub(crate) fn finish(&mut self, node: i64, result: Result<Value, NodeError>) -> Vec<Event> {
         let position = self.executing.iter().position(|execute| execute.key.node == node);
-        let Some(position) = position else { panic!("node {node} is not being executed") };
+        let Some(position) = position else {
+            panic!("node {node} is not being executed")
+        };
         let Execute { key, attempt, .. } = self.executing.remove(position);
         self.input(Input::NodeFinished { key, attempt, result })
     }
 
     /// Jumps to the next timer and fires it.
     pub(crate) fn fire(&mut self) -> Vec<Event> {
-        let next = self.timers.iter().min_by_key(|(_, due)| **due).map(|(key, due)| (key.clone(), *due));
-        let Some((key, due_at_ms)) = next else { return Vec::new() };
+        let next = self
+            .timers
+            .iter()
+            .min_by_key(|(_, due)| **due)
+            .map(|(key, due)| (key.clone(), *due));
+        let Some((key, due_at_ms)) = next else {
+            return Vec::new();
+        };
         self.timers.remove(&key);
         self.now_ms = self.now_ms.max(due_at_ms);
         self.input(Input::TimerFired(key))
@@ -136,7 +144,10 @@ impl World {
             Crash::After => self.recover(),
             _ => {
                 while self.carry_out(std::mem::take(&mut step.commands)) {
-                    step = self.state.step(Input::Continue, now_ms, &*CONSTANTS).unwrap_or_default();
+                    step = self
+                        .state
+                        .step(Input::Continue, now_ms, &*CONSTANTS)
+                        .unwrap_or_default();
                     self.journal.append(&mut step.events);
                 }
             }
@@ -146,7 +157,9 @@ impl World {
     /// Runs to the end by the fixed rule, crashing as told.
     pub(crate) fn run(&mut self, mut crashes: impl Iterator<Item = Crash>) {
         for _ in 0..10_000 {
-            let Some((input, now_ms)) = self.next_input() else { return };
+            let Some((input, now_ms)) = self.next_input() else {
+                return;
+            };
             self.advance(input, now_ms, crashes.next().unwrap_or(Crash::None));
         }
         panic!("the run does not end");
@@ -155,7 +168,9 @@ impl World {
     /// A new process: the state is rebuilt from the encoded journal and what is outstanding is asked for.
     pub(crate) fn recover(&mut self) {
         let stored = journal::encode(&self.journal);
-        let Ok(events) = journal::decode(&stored.bytes) else { panic!("the journal cannot be read") };
+        let Ok(events) = journal::decode(&stored.bytes) else {
+            panic!("the journal cannot be read")
+        };
         assert_eq!(events, self.journal);
         self.state = replay(&self.plan, &events);
         self.executing.clear();
@@ -203,7 +218,10 @@ pub(crate) fn assert_same(left: &RunState, right: &RunState) {
     assert_eq!(left.finished, right.finished);
     assert_eq!(left.failing, right.failing);
     assert_eq!((left.running, left.waiting), (right.running, right.waiting));
-    assert_eq!((left.waited_ms, left.waiting_since_ms), (right.waited_ms, right.waiting_since_ms));
+    assert_eq!(
+        (left.waited_ms, left.waiting_since_ms),
+        (right.waited_ms, right.waiting_since_ms)
+    );
     assert_eq!(left.credits_used, right.credits_used);
 }
 

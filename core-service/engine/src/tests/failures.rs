@@ -21,7 +21,10 @@ fn an_unhandled_failure_fails_the_run_and_starts_nothing_new() {
     let mut world = World::started(plan(&graph));
     assert_eq!(names(&world.finish(2, Err(broken()))), ["failed 2"]);
     assert_eq!(world.state.status(), RunStatus::Running);
-    assert_eq!(names(&world.finish(3, Ok(json!({})))), ["completed 3", "cancelled 5", "run failed"]);
+    assert_eq!(
+        names(&world.finish(3, Ok(json!({})))),
+        ["completed 3", "cancelled 5", "run failed"]
+    );
     let (outcome, failure) = world.finished.unwrap();
     assert_eq!(outcome, Outcome::Failed);
     assert_eq!(failure.unwrap().to_string(), "HTTP_ERROR: status 500 for ***");
@@ -42,7 +45,11 @@ fn an_error_edge_handles_the_failure() {
 #[test]
 fn an_error_edge_whose_filter_says_no_handles_nothing() {
     let mut graph = graph("1:manual_trigger 2:call 3:set | 1-2 2-3-error");
-    set_filter(&mut graph, "2-3-error", json!({ "any": [{ "all": [{ "left": 1, "operator": "eq", "right": 2 }] }] }));
+    set_filter(
+        &mut graph,
+        "2-3-error",
+        json!({ "any": [{ "all": [{ "left": 1, "operator": "eq", "right": 2 }] }] }),
+    );
     let mut world = World::started(plan(&graph));
     assert_eq!(names(&world.finish(2, Err(broken()))), ["failed 2", "run failed"]);
 }
@@ -52,21 +59,31 @@ fn on_error_continue_takes_the_normal_edges() {
     let mut graph = graph("1:manual_trigger 2:call 3:set | 1-2 2-3");
     set_config(&mut graph, 2, json!({ "onError": "continue" }));
     let mut world = World::started(plan(&graph));
-    assert_eq!(names(&world.finish(2, Err(broken()))), ["failed 2", "completed 3", "run succeeded"]);
+    assert_eq!(
+        names(&world.finish(2, Err(broken()))),
+        ["failed 2", "completed 3", "run succeeded"]
+    );
     assert_eq!(world.state.output(2).unwrap()["error"]["code"], "HTTP_ERROR");
 }
 
 #[test]
 fn retries_wait_longer_each_time_and_cost_once() {
     let mut graph = graph("1:manual_trigger 2:call | 1-2");
-    set_config(&mut graph, 2, json!({ "retry": { "maxAttempts": 3, "delayMs": 100, "multiplier": 2 } }));
+    set_config(
+        &mut graph,
+        2,
+        json!({ "retry": { "maxAttempts": 3, "delayMs": 100, "multiplier": 2 } }),
+    );
     let mut world = World::started(plan(&graph));
     assert_eq!(names(&world.finish(2, Err(broken()))), ["retrying 2"]);
     assert_eq!(world.timers.values().collect::<Vec<_>>(), [&1_100]);
     assert_eq!(world.state.status(), RunStatus::Waiting);
     assert_eq!(names(&world.fire()), ["started 2"]);
     assert_eq!(world.executing[0].attempt, 2);
-    let asked = NodeError { retry_after_ms: Some(5_000), ..broken() };
+    let asked = NodeError {
+        retry_after_ms: Some(5_000),
+        ..broken()
+    };
     assert_eq!(names(&world.finish(2, Err(asked))), ["retrying 2"]);
     assert_eq!(world.timers.values().collect::<Vec<_>>(), [&6_100]);
     world.fire();
@@ -86,11 +103,18 @@ fn a_failed_template_fails_the_node() {
 #[test]
 fn a_retry_timer_that_fires_early_or_twice_does_no_harm() {
     let mut graph = graph("1:manual_trigger 2:call | 1-2");
-    set_config(&mut graph, 2, json!({ "retry": { "maxAttempts": 2, "delayMs": 100 } }));
+    set_config(
+        &mut graph,
+        2,
+        json!({ "retry": { "maxAttempts": 2, "delayMs": 100 } }),
+    );
     let mut world = World::started(plan(&graph));
     world.finish(2, Err(broken()));
     let key = TimerKey::Node(crate::testing::key(2));
-    assert_eq!(names(&world.input(crate::step::Input::TimerFired(key.clone()))), [""; 0]);
+    assert_eq!(
+        names(&world.input(crate::step::Input::TimerFired(key.clone()))),
+        [""; 0]
+    );
     world.fire();
     assert_eq!(names(&world.input(crate::step::Input::TimerFired(key))), [""; 0]);
     assert_eq!(world.executing.len(), 1);
@@ -105,11 +129,21 @@ fn retry_node_runs_the_node_and_all_below_it_again() {
     assert_eq!(world.state.status(), RunStatus::Failed);
     assert!(world.try_input(crate::step::Input::RetryNode(2)).is_err());
     world.finished = None;
-    assert_eq!(names(&world.input(crate::step::Input::RetryNode(3))), ["resumed 3", "started 3"]);
+    assert_eq!(
+        names(&world.input(crate::step::Input::RetryNode(3))),
+        ["resumed 3", "started 3"]
+    );
     assert_eq!(world.executing[0].run_attempt, 1);
     let events = names(&world.finish(3, Ok(json!({}))));
     assert_eq!(events, ["completed 3", "completed 4", "run succeeded"]);
     assert_eq!(**world.state.output(2).unwrap(), json!({ "kept": true }));
     assert_eq!(world.state.credits_used(), 4);
-    assert_eq!(world.state.nodes().filter(|node| node.status == NodeStatus::Completed).count(), 4);
+    assert_eq!(
+        world
+            .state
+            .nodes()
+            .filter(|node| node.status == NodeStatus::Completed)
+            .count(),
+        4
+    );
 }

@@ -20,7 +20,10 @@ fn a_join_runs_once_when_all_its_edges_are_decided() {
     let graph = graph("1:manual_trigger 2:call 3:call 4:set | 1-2 1-3 2-4 3-4");
     let mut world = World::started(plan(&graph));
     assert_eq!(names(&world.finish(3, Ok(json!({})))), ["completed 3"]);
-    assert_eq!(names(&world.finish(2, Ok(json!({})))), ["completed 2", "completed 4", "run succeeded"]);
+    assert_eq!(
+        names(&world.finish(2, Ok(json!({})))),
+        ["completed 2", "completed 4", "run succeeded"]
+    );
 }
 
 #[test]
@@ -28,7 +31,14 @@ fn a_join_with_one_dead_edge_still_runs() {
     let mut graph = graph("1:manual_trigger 2:set 3:set 4:set | 1-2 1-3 2-4 3-4");
     set_filter(&mut graph, "1-2", constant(false));
     let world = World::started(plan(&graph));
-    let expected = ["run started", "completed 1", "skipped 2", "completed 3", "completed 4", "run succeeded"];
+    let expected = [
+        "run started",
+        "completed 1",
+        "skipped 2",
+        "completed 3",
+        "completed 4",
+        "run succeeded",
+    ];
     assert_eq!(names(&world.journal), expected);
 }
 
@@ -48,9 +58,15 @@ fn join_any_runs_at_the_first_delivery_and_ignores_the_rest() {
     let mut graph = graph("1:manual_trigger 2:call 3:call 4:call | 1-2 1-3 2-4 3-4");
     set_config(&mut graph, 4, json!({ "join": "any" }));
     let mut world = World::started(plan(&graph));
-    assert_eq!(names(&world.finish(3, Ok(json!({})))), ["completed 3", "started 4"]);
+    assert_eq!(
+        names(&world.finish(3, Ok(json!({})))),
+        ["completed 3", "started 4"]
+    );
     assert_eq!(names(&world.finish(4, Ok(json!({})))), ["completed 4"]);
-    assert_eq!(names(&world.finish(2, Ok(json!({})))), ["completed 2", "run succeeded"]);
+    assert_eq!(
+        names(&world.finish(2, Ok(json!({})))),
+        ["completed 2", "run succeeded"]
+    );
 }
 
 #[test]
@@ -67,9 +83,21 @@ fn join_any_is_skipped_only_when_every_edge_is_dead() {
 #[test]
 fn the_fallback_edge_is_taken_when_no_normal_edge_is() {
     let mut graph = graph("1:manual_trigger 2:set 3:set | 1-2 1-3-fallback");
-    assert_eq!(World::started(plan(&graph)).state.edges_taken().collect::<Vec<_>>(), ["1-2"]);
+    assert_eq!(
+        World::started(plan(&graph))
+            .state
+            .edges_taken()
+            .collect::<Vec<_>>(),
+        ["1-2"]
+    );
     set_filter(&mut graph, "1-2", constant(false));
-    assert_eq!(World::started(plan(&graph)).state.edges_taken().collect::<Vec<_>>(), ["1-3-fallback"]);
+    assert_eq!(
+        World::started(plan(&graph))
+            .state
+            .edges_taken()
+            .collect::<Vec<_>>(),
+        ["1-3-fallback"]
+    );
 }
 
 #[test]
@@ -80,7 +108,10 @@ fn a_condition_takes_the_first_edge_or_all() {
         edge.order = order;
     }
     let all = World::started(plan(&graph));
-    assert_eq!(**all.state.output(1).unwrap(), json!({ "matched": ["1-4", "1-3"] }));
+    assert_eq!(
+        **all.state.output(1).unwrap(),
+        json!({ "matched": ["1-4", "1-3"] })
+    );
     set_params(&mut graph, 1, json!({ "mode": "first" }));
     let first = World::started(plan(&graph));
     assert_eq!(**first.state.output(1).unwrap(), json!({ "matched": ["1-4"] }));
@@ -88,7 +119,10 @@ fn a_condition_takes_the_first_edge_or_all() {
         set_filter(&mut graph, id, constant(false));
     }
     let none = World::started(plan(&graph));
-    assert_eq!(**none.state.output(1).unwrap(), json!({ "matched": ["1-5-fallback"] }));
+    assert_eq!(
+        **none.state.output(1).unwrap(),
+        json!({ "matched": ["1-5-fallback"] })
+    );
 }
 
 #[test]
@@ -109,5 +143,8 @@ fn the_input_of_a_join_is_an_object_by_node_id() {
     set_params(&mut graph, 3, json!({ "fields": { "b": 2 } }));
     set_config(&mut graph, 4, json!({ "disabled": true }));
     let world = World::started(plan(&graph));
-    assert_eq!(**world.state.output(4).unwrap(), json!({ "2": { "a": 1 }, "3": { "b": 2 } }));
+    assert_eq!(
+        **world.state.output(4).unwrap(),
+        json!({ "2": { "a": 1 }, "3": { "b": 2 } })
+    );
 }

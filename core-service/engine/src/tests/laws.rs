@@ -36,13 +36,27 @@ fn random_node() -> impl Strategy<Value = RandomNode> {
         json!({ "join": "any" }),
         json!({ "disabled": true }),
     ]);
-    (kind, config, 0..4_u32).prop_map(|(kind, config, failures)| RandomNode { kind, config, failures })
+    (kind, config, 0..4_u32).prop_map(|(kind, config, failures)| RandomNode {
+        kind,
+        config,
+        failures,
+    })
 }
 
 fn random_edge() -> impl Strategy<Value = RandomEdge> {
-    let edge_type = prop::sample::select(vec![EdgeType::Normal, EdgeType::Normal, EdgeType::Error, EdgeType::Fallback]);
+    let edge_type = prop::sample::select(vec![
+        EdgeType::Normal,
+        EdgeType::Normal,
+        EdgeType::Error,
+        EdgeType::Fallback,
+    ]);
     let filter = prop::sample::select(vec![None, None, Some(true), Some(false)]);
-    (any::<prop::sample::Index>(), any::<prop::sample::Index>(), edge_type, filter)
+    (
+        any::<prop::sample::Index>(),
+        any::<prop::sample::Index>(),
+        edge_type,
+        filter,
+    )
 }
 
 /// A graph that passes the gate, and the attempts that fail in it.
@@ -56,7 +70,10 @@ fn random_graph() -> impl Strategy<Value = (Arc<Plan>, HashMap<i64, u32>)> {
 }
 
 fn build(nodes: &[RandomNode], edges: &[RandomEdge]) -> Graph {
-    let listed: Vec<String> = (2..).zip(nodes).map(|(id, node): (i64, _)| format!("{id}:{}", node.kind)).collect();
+    let listed: Vec<String> = (2..)
+        .zip(nodes)
+        .map(|(id, node): (i64, _)| format!("{id}:{}", node.kind))
+        .collect();
     let mut graph = graph(&format!("1:manual_trigger {} |", listed.join(" ")));
     for (id, node) in (2..).zip(nodes) {
         set_config(&mut graph, id, node.config.clone());
@@ -71,13 +88,22 @@ fn build(nodes: &[RandomNode], edges: &[RandomEdge]) -> Graph {
         let stops = graph.nodes[from].module_slug == "stop";
         let offered = !stops && (from > 0 || *edge_type != EdgeType::Error);
         let (from, to) = (graph.nodes[from].id, graph.nodes[to].id);
-        let second_fallback =
-            graph.edges.iter().any(|e| e.from == from && e.edge_type == EdgeType::Fallback && e.edge_type == *edge_type);
+        let second_fallback = graph
+            .edges
+            .iter()
+            .any(|e| e.from == from && e.edge_type == EdgeType::Fallback && e.edge_type == *edge_type);
         let id = Edge::id_of(from, to, *edge_type);
         if from != to && offered && !second_fallback && graph.edge(&id).is_none() {
             let condition = |holds| json!({ "any": [{ "all": [{ "left": holds, "operator": "is_true" }] }] });
             let filter = filter.map(condition);
-            graph.edges.push(Edge { id, from, to, edge_type: *edge_type, order: 0, filter });
+            graph.edges.push(Edge {
+                id,
+                from,
+                to,
+                edge_type: *edge_type,
+                order: 0,
+                filter,
+            });
         }
     }
     graph
@@ -86,19 +112,25 @@ fn build(nodes: &[RandomNode], edges: &[RandomEdge]) -> Graph {
 fn started((plan, failures): &(Arc<Plan>, HashMap<i64, u32>)) -> World {
     let mut world = World::new(Arc::clone(plan));
     world.failures = failures.clone();
-    world.input(Input::Start(Start { timeout_ms: Some(86_400_000), ..Start::manual() }));
+    world.input(Input::Start(Start {
+        timeout_ms: Some(86_400_000),
+        ..Start::manual()
+    }));
     world
 }
 
 fn random_crashes() -> impl Strategy<Value = Vec<Crash>> {
-    prop::collection::vec(prop::sample::select(vec![Crash::None, Crash::Before, Crash::After]), 0..40)
+    prop::collection::vec(
+        prop::sample::select(vec![Crash::None, Crash::Before, Crash::After]),
+        0..40,
+    )
 }
 
 fn ends(events: &[Event], node: i64) -> usize {
     let ended = |event: &&Event| match &event.body {
-        EventBody::NodeCompleted { key, .. } | EventBody::NodeFailed { key, .. } | EventBody::NodeSkipped { key } => {
-            key.node == node
-        }
+        EventBody::NodeCompleted { key, .. }
+        | EventBody::NodeFailed { key, .. }
+        | EventBody::NodeSkipped { key } => key.node == node,
         _ => false,
     };
     events.iter().filter(ended).count()

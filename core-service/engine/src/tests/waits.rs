@@ -15,7 +15,10 @@ fn a_wait_goes_on_when_its_timer_fires() {
     set_params(&mut graph, 2, json!({ "amount": 1.5, "unit": "seconds" }));
     let mut world = World::started(plan(&graph));
     assert_eq!(world.state.status(), RunStatus::Waiting);
-    assert_eq!(names(&world.fire()), ["completed 2", "completed 3", "run succeeded"]);
+    assert_eq!(
+        names(&world.fire()),
+        ["completed 2", "completed 3", "run succeeded"]
+    );
     assert_eq!(**world.state.output(2).unwrap(), json!({ "until": 2_500 }));
     assert_eq!(world.state.credits_used(), 1);
 }
@@ -41,7 +44,10 @@ fn the_time_a_run_waits_does_not_count() {
     let mut graph = graph("1:manual_trigger 2:call 3:wait 4:call | 1-2 2-3 3-4");
     set_params(&mut graph, 3, json!({ "amount": 1, "unit": "hours" }));
     let mut world = World::new(plan(&graph));
-    world.input(Input::Start(Start { timeout_ms: Some(10_000), ..Start::manual() }));
+    world.input(Input::Start(Start {
+        timeout_ms: Some(10_000),
+        ..Start::manual()
+    }));
     assert_eq!(world.timers[&TimerKey::Run], 11_000);
     world.now_ms = 9_000;
     world.finish(2, Ok(json!({})));
@@ -56,7 +62,10 @@ fn the_time_a_run_waits_does_not_count() {
 fn a_run_timer_that_fires_early_does_nothing() {
     let graph = graph("1:manual_trigger 2:call | 1-2");
     let mut world = World::new(plan(&graph));
-    world.input(Input::Start(Start { timeout_ms: Some(10_000), ..Start::manual() }));
+    world.input(Input::Start(Start {
+        timeout_ms: Some(10_000),
+        ..Start::manual()
+    }));
     world.timers.clear();
     assert_eq!(names(&world.input(Input::TimerFired(TimerKey::Run))), [""; 0]);
     // It is set again, or the run would have no end.
