@@ -29,7 +29,7 @@ pub const MAX_OPS: usize = 200;
 #[derive(Clone, Debug, PartialEq)]
 pub enum GraphOp {
     /// Adds a node.
-    AddNode(AddNode),
+    AddNode(Box<AddNode>),
     /// Changes a node's parameters.
     UpdateParams {
         /// Which node.

@@ -33,6 +33,10 @@ fn errors(result: &OpsResult) -> Vec<String> {
     result.errors.iter().map(OpError::to_string).collect()
 }
 
+fn add_op(add: AddNode) -> GraphOp {
+    GraphOp::AddNode(Box::new(add))
+}
+
 fn add(temp_id: &str, kind: &str) -> AddNode {
     AddNode {
         temp_id: temp_id.into(),
@@ -65,13 +69,13 @@ fn a_batch_builds_a_workflow() {
     let result = run(
         &Graph::default(),
         vec![
-            GraphOp::AddNode(add("start", "manual_trigger")),
-            GraphOp::AddNode(AddNode {
+            add_op(add("start", "manual_trigger")),
+            add_op(AddNode {
                 params,
                 after: Some(temp("start")),
                 ..add("set", "set")
             }),
-            GraphOp::AddNode(add("call", "call")),
+            add_op(add("call", "call")),
             connect(temp("set"), temp("call")),
             GraphOp::RenameNode {
                 node: NodeRef::Id(3),
@@ -98,15 +102,15 @@ fn what_fails_says_where_and_the_rest_applies() {
     let result = run(
         &graph("1:set |"),
         vec![
-            GraphOp::AddNode(add("a", "teleport")),
-            GraphOp::AddNode(add("b", "set")),
+            add_op(add("a", "teleport")),
+            add_op(add("b", "set")),
             connect(NodeRef::Id(9), temp("b")),
-            GraphOp::AddNode(add("b", "set")),
-            GraphOp::AddNode(AddNode {
+            add_op(add("b", "set")),
+            add_op(AddNode {
                 after: Some(temp("zzz")),
                 ..add("c", "set")
             }),
-            GraphOp::AddNode(AddNode {
+            add_op(AddNode {
                 kind: KindRef::Module {
                     app_id: "slack".into(),
                     module_slug: "send".into(),
@@ -143,7 +147,7 @@ fn ids_are_never_used_again() {
             heal: false,
         }],
     );
-    let second = run(&first.graph, vec![GraphOp::AddNode(add("new", "set"))]);
+    let second = run(&first.graph, vec![add_op(add("new", "set"))]);
     assert_eq!(second.applied, [("new".into(), 3)]);
 }
 
@@ -317,7 +321,7 @@ fn limits_refuse_the_operation() {
         })
         .collect();
     full.next_node_id = 501;
-    let result = run(&full, vec![GraphOp::AddNode(add("more", "set"))]);
+    let result = run(&full, vec![add_op(add("more", "set"))]);
     assert!(errors(&result)[0].contains("TOO_MANY_NODES"));
     assert_eq!(result.graph, full);
 }
@@ -329,7 +333,7 @@ fn random_op() -> impl Strategy<Value = GraphOp> {
     let edge_type = || prop::sample::select(vec![EdgeType::Normal, EdgeType::Error, EdgeType::Fallback]);
     prop_oneof![
         3 => ("[a-d]", kind, prop::option::of(node())).prop_map(|(temp_id, kind, after)| {
-            GraphOp::AddNode(AddNode { after, ..add(&temp_id, kind) })
+            add_op(AddNode { after, ..add(&temp_id, kind) })
         }),
         3 => (node(), node(), edge_type()).prop_map(|(from, to, edge_type)| GraphOp::Connect {
             from, to, edge_type, order: None, filter: None
