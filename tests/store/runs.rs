@@ -138,9 +138,9 @@ async fn runs_are_found_by_status_and_id(fixture: &Fixture) {
             .await;
         found.unwrap().into_iter().map(|run| run.id).collect::<Vec<_>>()
     };
-    assert_eq!(find("WAIT", None).await, [waiting_id.clone()]);
+    assert_eq!(find("WAIT", None).await, [waiting_id.as_str()]);
     assert_eq!(find("run", None).await, [waiting_id.clone(), running_id.clone()]);
-    assert_eq!(find("run", Some(&waiting_id)).await, [running_id.clone()]);
+    assert_eq!(find("run", Some(&waiting_id)).await, [running_id.as_str()]);
     assert_eq!(find(&running_id, None).await, [running_id]);
     assert_eq!(find("%", None).await, [""; 0]);
     assert_eq!(find("r%n", None).await, [""; 0]);

@@ -126,9 +126,9 @@ async fn a_search_covers_name_and_url(fixture: &Fixture) {
             .unwrap();
         found.into_iter().map(|webhook| webhook.id).collect::<Vec<_>>()
     };
-    assert_eq!(search("orders / inc").await, [first.id.clone()]);
-    assert_eq!(search("0%").await, [second.id.clone()]);
-    assert_eq!(search(&first.id[5..]).await, [first.id.clone()]);
+    assert_eq!(search("orders / inc").await, [first.id.as_str()]);
+    assert_eq!(search("0%").await, [second.id.as_str()]);
+    assert_eq!(search(&first.id[5..]).await, [first.id.as_str()]);
     assert_eq!(search("HOST/hooks").await.len(), 2);
     assert_eq!(search("nothing").await, [""; 0]);
 
