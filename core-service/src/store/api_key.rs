@@ -3,10 +3,7 @@
 use sqlx::AssertSqlSafe;
 
 use super::activity::{Actor, Entry, record};
-<<<<<<< HEAD
 use super::database::{Row, Session, values};
-=======
->>>>>>> store
 use super::organization::ORGANIZATION_COLUMNS;
 use super::plan::PLAN_COLUMNS;
 use super::value::{Row, values};
