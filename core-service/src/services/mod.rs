@@ -21,7 +21,6 @@ use std::sync::Arc;
 use contract::access::Rule;
 use contract::rest::Trim;
 use contract::validation::Validate;
-use engine::kind::Registry;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
@@ -29,6 +28,7 @@ pub use ingress::WebhookTargets;
 
 use crate::auth::{Authorized, Gate, KeyHasher};
 use crate::error::{Error, Result};
+use crate::nodes::Registry;
 use crate::runtime::Runtime;
 use crate::store::Store;
 

@@ -3,7 +3,7 @@
 use sqlx::AssertSqlSafe;
 
 use super::activity::{Actor, Entry, record};
-use super::database::{Row, Session, values};
+use super::database::Session;
 use super::organization::ORGANIZATION_COLUMNS;
 use super::plan::PLAN_COLUMNS;
 use super::value::{Row, values};
