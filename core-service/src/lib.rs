@@ -1,1 +1,4 @@
 //! The Switchyard core.
+pub mod clock;
+pub mod id;
+pub mod store;
