@@ -111,11 +111,22 @@ fn field_rules(contract: &Contract, field: &FieldDescriptor) -> Vec<String> {
             "crate::json::is_unspecified"
         };
         rules.push(format!("skip_serializing_if = {absent:?}"));
+    } else if is_timestamp(field) {
+        assert!(
+            nullable,
+            "{}: no JSON for a timestamp that is not nullable",
+            field.full_name()
+        );
+        rules.push("with = \"crate::json::timestamp\"".to_owned());
     } else if optional && !nullable {
         rules.push("skip_serializing_if = \"Option::is_none\"".to_owned());
         rules.push("deserialize_with = \"crate::json::present\"".to_owned());
     }
     rules
+}
+
+fn is_timestamp(field: &FieldDescriptor) -> bool {
+    matches!(field.kind(), Kind::Message(message) if message.full_name() == "google.protobuf.Timestamp")
 }
 
 /// The words of enums, and serde for messages that are not plain objects.

@@ -169,9 +169,9 @@ fn value_checks(
                 rule.as_str().unwrap_or_default()
             ),
             ("int32" | "int64", "gte") => {
-                format!("checker.at_least(i64::from(*{value}), {});", number(&rule))
+                format!("checker.at_least(*{value}, {});", number(&rule))
             }
-            ("int32" | "int64", "lte") => format!("checker.at_most(i64::from(*{value}), {});", number(&rule)),
+            ("int32" | "int64", "lte") => format!("checker.at_most(*{value}, {});", number(&rule)),
             ("enum", "defined_only") => defined(field, value),
             ("enum", "not_in") => format!("checker.specified(*{value});"),
             ("bool", "const") => format!(
