@@ -20,13 +20,31 @@ use crate::secret::{Secret, read_private};
 #[derive(Args)]
 pub struct AdminCommand {
     /// Address of the core.
-    #[arg(long, global = true, env = "SWITCHYARD_CORE", value_name = "URL", default_value = "http://127.0.0.1:50051")]
+    #[arg(
+        long,
+        global = true,
+        env = "SWITCHYARD_CORE",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:50051"
+    )]
     core: String,
     /// Operator token; the file `operator-token` of the data directory when absent.
-    #[arg(long, global = true, env = "SWITCHYARD_OPERATOR_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        env = "SWITCHYARD_OPERATOR_TOKEN",
+        value_name = "TOKEN",
+        hide_env_values = true
+    )]
     operator_token: Option<Secret>,
     /// Data directory with the file `operator-token`.
-    #[arg(long, global = true, env = "SWITCHYARD_DATA_DIR", value_name = "DIR", default_value = "./data")]
+    #[arg(
+        long,
+        global = true,
+        env = "SWITCHYARD_DATA_DIR",
+        value_name = "DIR",
+        default_value = "./data"
+    )]
     data_dir: PathBuf,
     /// Certificate authority (PEM) of a core with a certificate of its own.
     #[arg(long, global = true, env = "SWITCHYARD_CORE_CA", value_name = "FILE")]
@@ -230,7 +248,11 @@ impl AdminCommand {
         let client = self.client().await?;
         let as_json = self.json;
         let answer = execute(client, self.noun).await?;
-        Ok(if as_json { answer.to_string() } else { plain(&answer) })
+        Ok(if as_json {
+            answer.to_string()
+        } else {
+            plain(&answer)
+        })
     }
 
     async fn client(&self) -> Result<Caller, AdminError> {
@@ -247,15 +269,23 @@ impl AdminCommand {
         let channel = endpoint(&self.core, self.core_ca.as_deref())?
             .connect()
             .await
-            .map_err(|source| AdminError::Unreachable { core: self.core.clone(), source })?;
-        Ok(Caller { client: AdminServiceClient::new(channel), authorization })
+            .map_err(|source| AdminError::Unreachable {
+                core: self.core.clone(),
+                source,
+            })?;
+        Ok(Caller {
+            client: AdminServiceClient::new(channel),
+            authorization,
+        })
     }
 }
 
 fn endpoint(core: &str, ca: Option<&std::path::Path>) -> Result<Endpoint, AdminError> {
     let unusable = |error: &dyn std::fmt::Display| AdminError::Unusable(format!("{core}: {error}"));
     let endpoint = Endpoint::from_shared(core.to_owned()).map_err(|error| unusable(&error))?;
-    let endpoint = endpoint.connect_timeout(Duration::from_secs(5)).timeout(Duration::from_secs(60));
+    let endpoint = endpoint
+        .connect_timeout(Duration::from_secs(5))
+        .timeout(Duration::from_secs(60));
     if !core.starts_with("https://") {
         return Ok(endpoint);
     }
@@ -275,7 +305,9 @@ struct Caller {
 impl Caller {
     fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
-        request.metadata_mut().insert("authorization", self.authorization.clone());
+        request
+            .metadata_mut()
+            .insert("authorization", self.authorization.clone());
         request
     }
 }
@@ -284,20 +316,31 @@ impl Caller {
 macro_rules! call {
     ($caller:ident.$method:ident($message:expr)) => {{
         let request = $caller.request($message);
-        $caller.client.$method(request).await.map_err(AdminError::Refused)?.into_inner()
+        $caller
+            .client
+            .$method(request)
+            .await
+            .map_err(AdminError::Refused)?
+            .into_inner()
     }};
 }
 
 async fn execute(mut caller: Caller, noun: Noun) -> Result<Value, AdminError> {
     Ok(match noun {
         Noun::Org(Org::Create { name, plan }) => {
-            let made = call!(caller.create_organization(v1::CreateOrganizationRequest { name, plan_id: plan }));
+            let made =
+                call!(caller.create_organization(v1::CreateOrganizationRequest { name, plan_id: plan }));
             json!({
                 "organizationId": made.organization_id, "ownerUserId": made.owner_user_id,
                 "teamId": made.team_id, "apiKey": made.api_key,
             })
         }
-        Noun::Org(Org::Set { org, plan, credits, billing_status }) => {
+        Noun::Org(Org::Set {
+            org,
+            plan,
+            credits,
+            billing_status,
+        }) => {
             let billing_status = match billing_status {
                 None => v1::BillingStatus::Unspecified,
                 Some(Billing::Ok) => v1::BillingStatus::Ok,
@@ -315,11 +358,26 @@ async fn execute(mut caller: Caller, noun: Noun) -> Result<Value, AdminError> {
             call!(caller.set_plan(set_plan(verb)));
             json!({})
         }
-        Noun::User(User::Create { org, email, role, name }) => {
-            let made = call!(caller.create_user(v1::CreateUserRequest { organization_id: org, email, role, name }));
+        Noun::User(User::Create {
+            org,
+            email,
+            role,
+            name,
+        }) => {
+            let made = call!(caller.create_user(v1::CreateUserRequest {
+                organization_id: org,
+                email,
+                role,
+                name
+            }));
             json!({ "userId": made.user_id })
         }
-        Noun::Key(Key::Create { org, user, scopes, expires_in }) => {
+        Noun::Key(Key::Create {
+            org,
+            user,
+            scopes,
+            expires_in,
+        }) => {
             let made = call!(caller.create_api_key(v1::CreateApiKeyRequest {
                 organization_id: org,
                 user_id: user,
@@ -338,12 +396,18 @@ async fn execute(mut caller: Caller, noun: Noun) -> Result<Value, AdminError> {
         }
         Noun::Catalog(Catalog::ImportOpenapi { file, org }) => {
             let document = read_file(&file)?;
-            let request = v1::ImportOpenApiRequest { document, organization_id: org };
+            let request = v1::ImportOpenApiRequest {
+                document,
+                organization_id: org,
+            };
             app(call!(caller.import_open_api(request)).app)
         }
         Noun::Catalog(Catalog::Add { file, org }) => {
             let manifest = read_file(&file)?;
-            let request = v1::AddManifestRequest { manifest, organization_id: org };
+            let request = v1::AddManifestRequest {
+                manifest,
+                organization_id: org,
+            };
             app(call!(caller.add_manifest(request)).app)
         }
     })
@@ -386,7 +450,9 @@ fn read_file(path: &std::path::Path) -> Result<Vec<u8>, AdminError> {
 /// A line for each member, for people.
 fn plain(answer: &Value) -> String {
     let members = answer.as_object().filter(|members| !members.is_empty());
-    let Some(members) = members else { return "Done.".to_owned() };
+    let Some(members) = members else {
+        return "Done.".to_owned();
+    };
     let line = |(name, value): (&String, &Value)| match value {
         Value::String(text) => format!("{name}: {text}"),
         other => format!("{name}: {other}"),
@@ -413,7 +479,10 @@ fn read_scopes(text: &str) -> Result<Vec<i32>, AdminError> {
     }
     let scopes = text.split(',').map(str::trim).map(|word| {
         v1::Scope::from_word(word).ok_or_else(|| {
-            AdminError::Unusable(format!("{word} is not a scope; there are {}", v1::Scope::choices()))
+            AdminError::Unusable(format!(
+                "{word} is not a scope; there are {}",
+                v1::Scope::choices()
+            ))
         })
     });
     scopes.collect()
@@ -422,7 +491,9 @@ fn read_scopes(text: &str) -> Result<Vec<i32>, AdminError> {
 /// Seconds of a number with a unit.
 fn read_duration(text: &str) -> Result<i64, String> {
     let wrong = || "must be a number with s, m, h or d, such as 30d".to_owned();
-    let (digits, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
+    let (digits, unit) = text
+        .split_at_checked(text.len().saturating_sub(1))
+        .ok_or_else(wrong)?;
     let seconds: i64 = match unit {
         "s" => 1,
         "m" => 60,
@@ -431,7 +502,10 @@ fn read_duration(text: &str) -> Result<i64, String> {
         _ => return Err(wrong()),
     };
     let number: i64 = digits.parse().map_err(|_| wrong())?;
-    number.checked_mul(seconds).filter(|seconds| *seconds > 0).ok_or_else(wrong)
+    number
+        .checked_mul(seconds)
+        .filter(|seconds| *seconds > 0)
+        .ok_or_else(wrong)
 }
 
 #[cfg(test)]

@@ -59,8 +59,10 @@ pub struct FirstKey {
 /// # Errors
 /// When it cannot be made.
 pub fn make_data_directory(path: &Path) -> Result<(), BootstrapError> {
-    std::fs::create_dir_all(path)
-        .map_err(|source| BootstrapError::DataDirectory { path: path.to_owned(), source })
+    std::fs::create_dir_all(path).map_err(|source| BootstrapError::DataDirectory {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Reads the secrets, making those that are missing.
@@ -68,14 +70,19 @@ pub fn make_data_directory(path: &Path) -> Result<(), BootstrapError> {
 /// # Errors
 /// When a file or the database cannot be used, or the master key is not the one that the other nodes use.
 pub async fn secrets(options: &ServeOptions, store: &Store) -> Result<Secrets, BootstrapError> {
-    let master_key_file = options.master_key_file.clone().unwrap_or_else(|| options.data_dir.join(MASTER_KEY_FILE));
+    let master_key_file = options
+        .master_key_file
+        .clone()
+        .unwrap_or_else(|| options.data_dir.join(MASTER_KEY_FILE));
     let master_key = MasterKey::from_file(&master_key_file)?;
     let wrapped = match store.setting(KEY_HASH_SECRET).await? {
         Some(wrapped) => wrapped,
         None => {
             let mut secret = [0_u8; 32];
             getrandom::fill(&mut secret).map_err(SecretError::from)?;
-            store.insert_setting(KEY_HASH_SECRET, &master_key.wrap(KEY_HASH_SECRET, &secret)?).await?
+            store
+                .insert_setting(KEY_HASH_SECRET, &master_key.wrap(KEY_HASH_SECRET, &secret)?)
+                .await?
         }
     };
     let hasher = KeyHasher::new(&master_key.unwrap(KEY_HASH_SECRET, &wrapped)?);
@@ -83,7 +90,11 @@ pub async fn secrets(options: &ServeOptions, store: &Store) -> Result<Secrets, B
         Some(token) => token.clone(),
         None => operator_token(&options.data_dir.join(OPERATOR_TOKEN_FILE))?,
     };
-    Ok(Secrets { master_key, hasher, operator_token })
+    Ok(Secrets {
+        master_key,
+        hasher,
+        operator_token,
+    })
 }
 
 fn operator_token(path: &Path) -> Result<Secret, SecretError> {
@@ -128,7 +139,10 @@ pub async fn first_start(
         scopes: &all_scopes(),
     };
     match store.found_first_organization(&founding).await? {
-        Some(_) => Ok(Some(FirstKey { key: key.text().clone(), file })),
+        Some(_) => Ok(Some(FirstKey {
+            key: key.text().clone(),
+            file,
+        })),
         None => {
             // Another node was first; this key opens nothing.
             let path = file.display().to_string();

@@ -45,16 +45,36 @@ pub struct ServeOptions {
     #[arg(long, env = "SWITCHYARD_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Directory for the SQLite database and the secrets; made when it is missing.
-    #[arg(long, env = "SWITCHYARD_DATA_DIR", value_name = "DIR", default_value = "./data")]
+    #[arg(
+        long,
+        env = "SWITCHYARD_DATA_DIR",
+        value_name = "DIR",
+        default_value = "./data"
+    )]
     pub data_dir: PathBuf,
     /// Address for REST v1, webhooks, /healthz, /readyz and /metrics.
-    #[arg(long, env = "SWITCHYARD_REST_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    #[arg(
+        long,
+        env = "SWITCHYARD_REST_LISTEN",
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8080"
+    )]
     pub rest_listen: SocketAddr,
     /// Address for gRPC, its health service and reflection.
-    #[arg(long, env = "SWITCHYARD_GRPC_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:50051")]
+    #[arg(
+        long,
+        env = "SWITCHYARD_GRPC_LISTEN",
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:50051"
+    )]
     pub grpc_listen: SocketAddr,
     /// Database: `postgres://…` to scale out; SQLite in the data directory when absent.
-    #[arg(long, env = "SWITCHYARD_DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    #[arg(
+        long,
+        env = "SWITCHYARD_DATABASE_URL",
+        value_name = "URL",
+        hide_env_values = true
+    )]
     pub database_url: Option<Secret>,
     /// Region of this server; part of every API key.
     #[arg(long, env = "SWITCHYARD_REGION", value_name = "NAME", default_value = "local", value_parser = region)]
@@ -66,7 +86,12 @@ pub struct ServeOptions {
     #[arg(long, env = "SWITCHYARD_REGIONS", value_name = "REGION=URL", value_delimiter = ',', value_parser = other_region)]
     pub regions: Vec<(String, String)>,
     /// Private addresses that nodes may call all the same, `127.0.0.0/8,10.1.2.3/32`.
-    #[arg(long, env = "SWITCHYARD_OUTBOUND_ALLOW", value_name = "NETWORK", value_delimiter = ',')]
+    #[arg(
+        long,
+        env = "SWITCHYARD_OUTBOUND_ALLOW",
+        value_name = "NETWORK",
+        value_delimiter = ','
+    )]
     pub outbound_allow: Vec<String>,
     /// Serve the gRPC core alone, for facades on machines of their own.
     #[arg(long, env = "SWITCHYARD_NO_REST")]
@@ -76,13 +101,28 @@ pub struct ServeOptions {
     #[arg(long, env = "SWITCHYARD_MASTER_KEY_FILE", value_name = "FILE")]
     pub master_key_file: Option<PathBuf>,
     /// Token that AdminService asks for; the file `operator-token` of the data directory when absent.
-    #[arg(long, env = "SWITCHYARD_OPERATOR_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    #[arg(
+        long,
+        env = "SWITCHYARD_OPERATOR_TOKEN",
+        value_name = "TOKEN",
+        hide_env_values = true
+    )]
     pub operator_token: Option<Secret>,
     /// Certificate chain (PEM) for TLS on both listeners.
-    #[arg(long, env = "SWITCHYARD_TLS_CERTIFICATE", value_name = "FILE", requires = "tls_key")]
+    #[arg(
+        long,
+        env = "SWITCHYARD_TLS_CERTIFICATE",
+        value_name = "FILE",
+        requires = "tls_key"
+    )]
     pub tls_certificate: Option<PathBuf>,
     /// Private key (PEM) of the certificate.
-    #[arg(long, env = "SWITCHYARD_TLS_KEY", value_name = "FILE", requires = "tls_certificate")]
+    #[arg(
+        long,
+        env = "SWITCHYARD_TLS_KEY",
+        value_name = "FILE",
+        requires = "tls_certificate"
+    )]
     pub tls_key: Option<PathBuf>,
     /// Largest body of a REST request, in bytes.
     #[arg(long, env = "SWITCHYARD_BODY_LIMIT", value_name = "BYTES", default_value_t = 1 << 20)]
@@ -161,14 +201,24 @@ impl ServeOptions {
 
     /// The URL under which callers reach REST, without a slash at its end.
     pub fn base_url(&self) -> String {
-        let scheme = if self.tls_certificate.is_some() { "https" } else { "http" };
-        let given = self.base_url.clone().unwrap_or_else(|| format!("{scheme}://{}", self.rest_listen));
+        let scheme = if self.tls_certificate.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let given = self
+            .base_url
+            .clone()
+            .unwrap_or_else(|| format!("{scheme}://{}", self.rest_listen));
         given.trim_end_matches('/').to_owned()
     }
 
     /// The regions.
     pub fn regions(&self) -> Regions {
-        Regions { own: self.region.clone(), others: self.regions.iter().cloned().collect() }
+        Regions {
+            own: self.region.clone(),
+            others: self.regions.iter().cloned().collect(),
+        }
     }
 }
 
@@ -199,22 +249,38 @@ fn config_file(matches: &ArgMatches) -> Option<(PathBuf, bool)> {
 
 /// Makes the file's values the defaults of their flags.
 fn with_file(mut command: clap::Command, path: &Path, required: bool) -> Result<clap::Command, ConfigError> {
-    let refuse = |problem: String| ConfigError::File { path: path.display().to_string(), problem };
+    let refuse = |problem: String| ConfigError::File {
+        path: path.display().to_string(),
+        problem,
+    };
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !required => return Ok(command),
         Err(error) => return Err(refuse(error.to_string())),
     };
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| refuse(error.to_string()))?;
+    let table: toml::Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| refuse(error.to_string()))?;
     for (key, value) in table {
         let id = key.replace('-', "_");
-        let known = id != "config" && command.get_arguments().any(|argument| argument.get_id() == id.as_str());
+        let known = id != "config"
+            && command
+                .get_arguments()
+                .any(|argument| argument.get_id() == id.as_str());
         if !known {
-            return Err(refuse(format!("the key {key} is not an option; see `switchyard serve --help`")));
+            return Err(refuse(format!(
+                "the key {key} is not an option; see `switchyard serve --help`"
+            )));
         }
-        let text = plain_text(&value).ok_or_else(|| refuse(format!("the value of {key} must be text, a number, true or false, or a list of texts")))?;
+        let text = plain_text(&value).ok_or_else(|| {
+            refuse(format!(
+                "the value of {key} must be text, a number, true or false, or a list of texts"
+            ))
+        })?;
         let default = move |argument: clap::Arg| argument.default_value(text.clone());
-        command = command.mut_arg(id.clone(), default.clone()).mut_subcommand("serve", |serve| serve.mut_arg(id, default));
+        command = command
+            .mut_arg(id.clone(), default.clone())
+            .mut_subcommand("serve", |serve| serve.mut_arg(id, default));
     }
     Ok(command)
 }
@@ -224,7 +290,11 @@ fn plain_text(value: &toml::Value) -> Option<String> {
         toml::Value::String(text) => Some(text.clone()),
         toml::Value::Integer(number) => Some(number.to_string()),
         toml::Value::Boolean(flag) => Some(flag.to_string()),
-        toml::Value::Array(items) => items.iter().map(plain_text).collect::<Option<Vec<_>>>().map(|items| items.join(",")),
+        toml::Value::Array(items) => items
+            .iter()
+            .map(plain_text)
+            .collect::<Option<Vec<_>>>()
+            .map(|items| items.join(",")),
         _ => None,
     }
 }
@@ -235,7 +305,11 @@ mod tests {
     use super::*;
 
     fn read(arguments: &[&str]) -> Result<CommandLine, ConfigError> {
-        CommandLine::read(std::iter::once("switchyard").chain(arguments.iter().copied()).map(Into::into))
+        CommandLine::read(
+            std::iter::once("switchyard")
+                .chain(arguments.iter().copied())
+                .map(Into::into),
+        )
     }
 
     #[test]
@@ -253,12 +327,26 @@ mod tests {
     fn a_file_gives_defaults_and_flags_win() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("switchyard.toml");
-        std::fs::write(&path, "region = \"eu1\"\nno-rest = true\nregions = [\"us1=https://us1.test\"]\nlease-ms = 2000\n").unwrap();
+        std::fs::write(
+            &path,
+            "region = \"eu1\"\nno-rest = true\nregions = [\"us1=https://us1.test\"]\nlease-ms = 2000\n",
+        )
+        .unwrap();
         let path = path.to_str().unwrap();
         let line = read(&["--config", path]).unwrap();
-        assert_eq!((line.serve.region.as_str(), line.serve.no_rest, line.serve.lease_ms), ("eu1", true, 2000));
+        assert_eq!(
+            (
+                line.serve.region.as_str(),
+                line.serve.no_rest,
+                line.serve.lease_ms
+            ),
+            ("eu1", true, 2000)
+        );
         assert_eq!(line.serve.regions().others["us1"], "https://us1.test");
-        assert_eq!(read(&["--config", path, "--region", "us1"]).unwrap().serve.region, "us1");
+        assert_eq!(
+            read(&["--config", path, "--region", "us1"]).unwrap().serve.region,
+            "us1"
+        );
         let Some(Command::Serve(serve)) = read(&["serve", "--config", path]).unwrap().command else {
             panic!("serve is a command");
         };
@@ -270,7 +358,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("switchyard.toml");
         std::fs::write(&path, "regoin = \"eu1\"\n").unwrap();
-        let error = read(&["--config", path.to_str().unwrap()]).err().unwrap().to_string();
+        let error = read(&["--config", path.to_str().unwrap()])
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains("regoin"), "{error}");
         assert!(read(&["--config", "/nowhere.toml"]).is_err());
         assert!(read(&["--region", "Ä"]).is_err());

@@ -32,7 +32,14 @@ pub struct Error {
 impl Error {
     /// An error with a sentence that says what is wrong and what would help.
     pub fn new(reason: ErrorReason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), violations: Vec::new(), base_url: None, retry_after: None, cause: None }
+        Self {
+            reason,
+            message: message.into(),
+            violations: Vec::new(),
+            base_url: None,
+            retry_after: None,
+            cause: None,
+        }
     }
 
     /// There is no such thing, or it is another organization's: the two look the same.
@@ -42,7 +49,10 @@ impl Error {
 
     /// One field is wrong.
     pub fn invalid(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::violations(vec![Violation { path: path.into(), message: message.into() }])
+        Self::violations(vec![Violation {
+            path: path.into(),
+            message: message.into(),
+        }])
     }
 
     /// Several fields are wrong.

@@ -84,10 +84,18 @@ impl Core {
         let secrets = bootstrap::secrets(options, &store).await?;
         let first_key = bootstrap::first_start(options, &store, &secrets.hasher).await?;
         let registry = Arc::new(Registry::new());
-        let config = RuntimeConfig { lease: Duration::from_millis(options.lease_ms), ..RuntimeConfig::default() };
+        let config = RuntimeConfig {
+            lease: Duration::from_millis(options.lease_ms),
+            ..RuntimeConfig::default()
+        };
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), config).await?;
         let metrics = Metrics::new(runtime.clone());
-        let gate = Gate::new(store.clone(), secrets.hasher.clone(), secrets.operator_token, options.regions());
+        let gate = Gate::new(
+            store.clone(),
+            secrets.hasher.clone(),
+            secrets.operator_token,
+            options.regions(),
+        );
         let services = Services {
             store: store.clone(),
             runtime: runtime.clone(),
@@ -101,7 +109,17 @@ impl Core {
         let health = Health::new().await;
         let routes = with_reflection(services.routes().add_service(health.service()))?;
         let access = AccessLayer::new(gate, metrics.clone());
-        Ok((Self { store, runtime, routes, access, metrics, health }, first_key))
+        Ok((
+            Self {
+                store,
+                runtime,
+                routes,
+                access,
+                metrics,
+                health,
+            },
+            first_key,
+        ))
     }
 
     /// The way in for this process: gRPC without a socket.
@@ -111,7 +129,12 @@ impl Core {
 
     /// `/readyz` and `/metrics`, for whoever serves HTTP.
     pub fn operations(&self) -> axum::Router {
-        operations::router(self.store.clone(), self.runtime.clone(), self.metrics.clone(), self.health.clone())
+        operations::router(
+            self.store.clone(),
+            self.runtime.clone(),
+            self.metrics.clone(),
+            self.health.clone(),
+        )
     }
 
     /// Serves gRPC until the shutdown comes and what is in flight is done.
@@ -124,9 +147,12 @@ impl Core {
         certificate: Option<(Vec<u8>, Vec<u8>)>,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), OpenError> {
-        let mut server = Server::builder().http2_keepalive_interval(Some(KEEP_ALIVE)).tcp_nodelay(true);
+        let mut server = Server::builder()
+            .http2_keepalive_interval(Some(KEEP_ALIVE))
+            .tcp_nodelay(true);
         if let Some((certificate, key)) = certificate {
-            server = server.tls_config(ServerTlsConfig::new().identity(Identity::from_pem(certificate, key)))?;
+            server =
+                server.tls_config(ServerTlsConfig::new().identity(Identity::from_pem(certificate, key)))?;
         }
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let router = server.layer(self.access.clone()).add_routes(self.routes.clone());
@@ -152,5 +178,7 @@ fn with_reflection(routes: Routes) -> Result<Routes, tonic_reflection::server::E
             .register_encoded_file_descriptor_set(contract::DESCRIPTORS)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
-    Ok(routes.add_service(builder().build_v1()?).add_service(builder().build_v1alpha()?))
+    Ok(routes
+        .add_service(builder().build_v1()?)
+        .add_service(builder().build_v1alpha()?))
 }

@@ -25,7 +25,9 @@ fn main() -> ExitCode {
         Err(ConfigError::CommandLine(error)) => error.exit(),
         Err(error) => return fail(&error),
     };
-    let ran = tokio::runtime::Runtime::new().map_err(Into::into).and_then(|runtime| runtime.block_on(run(command_line)));
+    let ran = tokio::runtime::Runtime::new()
+        .map_err(Into::into)
+        .and_then(|runtime| runtime.block_on(run(command_line)));
     match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&*error),
@@ -59,7 +61,11 @@ async fn serve(options: ServeOptions) -> Result<(), Box<dyn Error>> {
     let (core, first_key) = Core::open(&options).await?;
     let certificate = certificate(&options)?;
     let grpc_listener = listen(options.grpc_listen).await?;
-    let rest_listener = if options.no_rest { None } else { Some(listen(options.rest_listen).await?) };
+    let rest_listener = if options.no_rest {
+        None
+    } else {
+        Some(listen(options.rest_listen).await?)
+    };
     tracing::info!(grpc = %options.grpc_listen, rest = rest_listener.is_some(), "serving");
     if let Some(first_key) = &first_key {
         greet(&options, first_key);
@@ -69,7 +75,13 @@ async fn serve(options: ServeOptions) -> Result<(), Box<dyn Error>> {
         core.announce_shutdown().await;
     };
     let grpc = core.serve_grpc(grpc_listener, certificate.clone(), wait(shutdown.clone()));
-    let rest = serve_rest(&core, &options, rest_listener, certificate, wait(shutdown.clone()));
+    let rest = serve_rest(
+        &core,
+        &options,
+        rest_listener,
+        certificate,
+        wait(shutdown.clone()),
+    );
     let (served, rest_served, ()) = tokio::join!(bounded(grpc, shutdown.clone()), rest, announce);
     core.drain(DRAIN_RUNS).await;
     tracing::info!("stopped");
@@ -104,15 +116,24 @@ async fn serve_rest(
         trust_forwarded_for: options.trust_proxy,
         ..FacadeConfig::default()
     };
-    let tls = certificate.map(|(certificate, key)| rest_facade::tls_from_pem(&certificate, &key)).transpose()?;
-    let serve_options = rest_facade::ServeOptions { tls, drain_timeout: DRAIN_REQUESTS, ..Default::default() };
-    let router = rest_facade::router(CoreService::in_process(core.service()), config).merge(core.operations());
+    let tls = certificate
+        .map(|(certificate, key)| rest_facade::tls_from_pem(&certificate, &key))
+        .transpose()?;
+    let serve_options = rest_facade::ServeOptions {
+        tls,
+        drain_timeout: DRAIN_REQUESTS,
+        ..Default::default()
+    };
+    let router =
+        rest_facade::router(CoreService::in_process(core.service()), config).merge(core.operations());
     rest_facade::serve(listener, router, serve_options, shutdown).await;
     Ok(())
 }
 
 async fn listen(address: std::net::SocketAddr) -> Result<TcpListener, String> {
-    TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| format!("cannot listen on {address}: {error}"))
 }
 
 fn certificate(options: &ServeOptions) -> Result<Certificate, String> {
@@ -154,13 +175,18 @@ fn greet(options: &ServeOptions, first: &FirstKey) {
     println!("It also stands in {}. Try:", first.file.display());
     println!();
     println!("  curl -H 'Authorization: Bearer {key}' {base_url}/api/v1/workflows");
-    println!("  grpcurl -plaintext -H 'authorization: Bearer {key}' {} list", options.grpc_listen);
+    println!(
+        "  grpcurl -plaintext -H 'authorization: Bearer {key}' {} list",
+        options.grpc_listen
+    );
     println!();
 }
 
 fn log_to_stderr(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
     let filter = EnvFilter::try_new(&options.log)?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
     match options.log_format.as_str() {
         "json" => log.json().init(),
         _ => log.init(),

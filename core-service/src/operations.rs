@@ -26,19 +26,28 @@ impl Health {
     /// A process that is well.
     pub async fn new() -> Self {
         let reporter = HealthReporter::new();
-        reporter.set_service_status("", tonic_health::ServingStatus::Serving).await;
-        Self { reporter, stopping: Arc::default() }
+        reporter
+            .set_service_status("", tonic_health::ServingStatus::Serving)
+            .await;
+        Self {
+            reporter,
+            stopping: Arc::default(),
+        }
     }
 
     /// The gRPC health service.
     pub fn service(&self) -> HealthServer<impl HealthService + use<>> {
-        HealthServer::new(tonic_health::server::HealthService::from_health_reporter(self.reporter.clone()))
+        HealthServer::new(tonic_health::server::HealthService::from_health_reporter(
+            self.reporter.clone(),
+        ))
     }
 
     /// Says from now on that no more requests should come.
     pub async fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
-        self.reporter.set_service_status("", tonic_health::ServingStatus::NotServing).await;
+        self.reporter
+            .set_service_status("", tonic_health::ServingStatus::NotServing)
+            .await;
     }
 
     fn is_stopping(&self) -> bool {
@@ -56,8 +65,16 @@ struct Operations {
 
 /// `/readyz` and `/metrics`.
 pub fn router(store: Store, runtime: Runtime, metrics: Metrics, health: Health) -> Router {
-    let operations = Operations { store, runtime, metrics, health };
-    Router::new().route("/readyz", get(ready)).route("/metrics", get(metrics_text)).with_state(operations)
+    let operations = Operations {
+        store,
+        runtime,
+        metrics,
+        health,
+    };
+    Router::new()
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics_text))
+        .with_state(operations)
 }
 
 /// Ready means: the database answers, its tables are up to date (or the process would not run), the workers run, and
@@ -77,5 +94,9 @@ async fn ready(State(operations): State<Operations>) -> Response {
 
 async fn metrics_text(State(operations): State<Operations>) -> Response {
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, content_type)], operations.metrics.render()).into_response()
+    (
+        [(header::CONTENT_TYPE, content_type)],
+        operations.metrics.render(),
+    )
+        .into_response()
 }

@@ -98,8 +98,14 @@ impl MasterKey {
     pub fn wrap(&self, purpose: &str, bytes: &[u8]) -> Result<Vec<u8>, SecretError> {
         let mut nonce = [0_u8; NONCE_LENGTH];
         getrandom::fill(&mut nonce)?;
-        let payload = Payload { msg: bytes, aad: purpose.as_bytes() };
-        let sealed = self.0.encrypt(XNonce::from_slice(&nonce), payload).map_err(|_| SecretError::WrongKey)?;
+        let payload = Payload {
+            msg: bytes,
+            aad: purpose.as_bytes(),
+        };
+        let sealed = self
+            .0
+            .encrypt(XNonce::from_slice(&nonce), payload)
+            .map_err(|_| SecretError::WrongKey)?;
         Ok([nonce.as_slice(), &sealed].concat())
     }
 
@@ -108,9 +114,16 @@ impl MasterKey {
     /// # Errors
     /// When another key or another purpose wrapped it.
     pub fn unwrap(&self, purpose: &str, wrapped: &[u8]) -> Result<Vec<u8>, SecretError> {
-        let (nonce, sealed) = wrapped.split_at_checked(NONCE_LENGTH).ok_or(SecretError::WrongKey)?;
-        let payload = Payload { msg: sealed, aad: purpose.as_bytes() };
-        self.0.decrypt(XNonce::from_slice(nonce), payload).map_err(|_| SecretError::WrongKey)
+        let (nonce, sealed) = wrapped
+            .split_at_checked(NONCE_LENGTH)
+            .ok_or(SecretError::WrongKey)?;
+        let payload = Payload {
+            msg: sealed,
+            aad: purpose.as_bytes(),
+        };
+        self.0
+            .decrypt(XNonce::from_slice(nonce), payload)
+            .map_err(|_| SecretError::WrongKey)
     }
 }
 
@@ -122,7 +135,10 @@ pub fn read_private(path: &Path) -> Result<Option<String>, SecretError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text.trim().to_owned())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(SecretError::File { path: path.display().to_string(), source }),
+        Err(source) => Err(SecretError::File {
+            path: path.display().to_string(),
+            source,
+        }),
     }
 }
 
@@ -138,7 +154,10 @@ pub fn write_private(path: &Path, text: &str) -> Result<(), SecretError> {
         writeln!(file, "{text}")?;
         file.sync_all()
     });
-    written.map_err(|source| SecretError::File { path: path.display().to_string(), source })
+    written.map_err(|source| SecretError::File {
+        path: path.display().to_string(),
+        source,
+    })
 }
 
 #[cfg(test)]
@@ -166,8 +185,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         MasterKey::from_file(&path).unwrap();
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         std::fs::write(&path, "short").unwrap();
-        assert!(matches!(MasterKey::from_file(&path), Err(SecretError::Malformed(_))));
+        assert!(matches!(
+            MasterKey::from_file(&path),
+            Err(SecretError::Malformed(_))
+        ));
     }
 }

@@ -72,9 +72,15 @@ where
 {
     /// Takes what the access layer has left on a request. It leaves it only for the method's own rule.
     pub(crate) fn take(extensions: &Extensions) -> Result<Self, Error> {
-        let call = extensions.get::<Call<<R::Passes as Passes>::Principal>>().cloned();
-        let call = call.ok_or_else(|| Error::internal("a call reached its handler without passing the access layer"))?;
-        Ok(Self { call, rule: PhantomData })
+        let call = extensions
+            .get::<Call<<R::Passes as Passes>::Principal>>()
+            .cloned();
+        let call = call
+            .ok_or_else(|| Error::internal("a call reached its handler without passing the access layer"))?;
+        Ok(Self {
+            call,
+            rule: PhantomData,
+        })
     }
 }
 

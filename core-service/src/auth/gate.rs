@@ -33,8 +33,17 @@ pub struct Gate {
 impl Gate {
     /// A gate before this store.
     pub fn new(store: Store, hasher: KeyHasher, operator_token: Secret, regions: Regions) -> Self {
-        let known = Cache::builder().max_capacity(10_000).time_to_live(BELIEVED).build();
-        Self { store, hasher, operator_token, regions: Arc::new(regions), known }
+        let known = Cache::builder()
+            .max_capacity(10_000)
+            .time_to_live(BELIEVED)
+            .build();
+        Self {
+            store,
+            hasher,
+            operator_token,
+            regions: Arc::new(regions),
+            known,
+        }
     }
 
     /// Lets a request pass and leaves on it who calls, for [`super::Authorized`].
@@ -49,20 +58,31 @@ impl Gate {
         extensions: &mut Extensions,
     ) -> Result<()> {
         match method.access {
-            Access::Public => _ = extensions.insert(Call { principal: Anyone, origin }),
+            Access::Public => {
+                _ = extensions.insert(Call {
+                    principal: Anyone,
+                    origin,
+                })
+            }
             Access::Operator => {
                 let token = bearer(headers)?;
                 if !self.operator_token.matches(token) {
                     return Err(unauthenticated("The operator token is not valid."));
                 }
-                extensions.insert(Call { principal: Operator, origin });
+                extensions.insert(Call {
+                    principal: Operator,
+                    origin,
+                });
             }
             Access::Key(scope) => {
                 let principal = self.key_holder(bearer(headers)?).await?;
                 check_plan(&principal)?;
                 check_scope(&principal, scope)?;
                 if method.admin_only && !matches!(principal.role, Role::Owner | Role::Admin) {
-                    return Err(Error::new(ErrorReason::AdminRequired, "Only an owner or an admin may do this."));
+                    return Err(Error::new(
+                        ErrorReason::AdminRequired,
+                        "Only an owner or an admin may do this.",
+                    ));
                 }
                 extensions.insert(Call { principal, origin });
             }
@@ -76,7 +96,10 @@ impl Gate {
         if key.region() != self.regions.own {
             return Err(match self.regions.others.get(key.region()) {
                 Some(base_url) => {
-                    let message = format!("The API key belongs to the region {}; send the request there.", key.region());
+                    let message = format!(
+                        "The API key belongs to the region {}; send the request there.",
+                        key.region()
+                    );
                     Error::new(ErrorReason::WrongRegion, message).with_base_url(base_url)
                 }
                 None => invalid(),
@@ -92,7 +115,10 @@ impl Gate {
                 holder
             }
         };
-        let expired = holder.key.expires_at.is_some_and(|expiry| expiry <= clock::now_ms());
+        let expired = holder
+            .key
+            .expires_at
+            .is_some_and(|expiry| expiry <= clock::now_ms());
         match expired || holder.key.revoked_at.is_some() {
             true => Err(invalid()),
             false => Ok(holder),
@@ -111,21 +137,33 @@ fn unauthenticated(message: &str) -> Error {
 
 /// The token of `Authorization: Bearer …`; the scheme's case does not matter.
 fn bearer(headers: &HeaderMap) -> Result<&str> {
-    let value = headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let token = value.and_then(|value| value.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    let value = headers
+        .get(http::header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok());
+    let token = value
+        .and_then(|value| value.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     match token.map(|(_, token)| token.trim()) {
         Some(token) if !token.is_empty() => Ok(token),
-        _ => Err(unauthenticated("The request needs the header `Authorization: Bearer <API key>`.")),
+        _ => Err(unauthenticated(
+            "The request needs the header `Authorization: Bearer <API key>`.",
+        )),
     }
 }
 
 fn check_plan(holder: &KeyHolder) -> Result<()> {
     let plan = &holder.organization.plan;
     if !plan.active {
-        return Err(Error::new(ErrorReason::PlanLimitExceeded, "The organization has no active plan."));
+        return Err(Error::new(
+            ErrorReason::PlanLimitExceeded,
+            "The organization has no active plan.",
+        ));
     }
     if !plan.api_access {
-        return Err(Error::new(ErrorReason::ApiAccessDenied, "The plan has no API access."));
+        return Err(Error::new(
+            ErrorReason::ApiAccessDenied,
+            "The plan has no API access.",
+        ));
     }
     Ok(())
 }
@@ -134,6 +172,9 @@ fn check_scope(holder: &KeyHolder, scope: Scope) -> Result<()> {
     let word = Scope::to_word(i32::from(scope)).unwrap_or_default();
     match holder.key.scopes.iter().any(|held| held == word) {
         true => Ok(()),
-        false => Err(Error::new(ErrorReason::MissingScope, format!("The API key lacks the scope {word}."))),
+        false => Err(Error::new(
+            ErrorReason::MissingScope,
+            format!("The API key lacks the scope {word}."),
+        )),
     }
 }

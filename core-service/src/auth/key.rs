@@ -30,7 +30,10 @@ impl ApiKeyText {
             return None;
         }
         let (body, sum) = text.split_at(text.len() - CHECKSUM_LENGTH);
-        (checksum(body) == sum).then(|| Self { text: Secret::from(text.to_owned()), region: region.to_owned() })
+        (checksum(body) == sum).then(|| Self {
+            text: Secret::from(text.to_owned()),
+            region: region.to_owned(),
+        })
     }
 
     /// A new key of a region.
@@ -44,11 +47,17 @@ impl ApiKeyText {
             let mut random = [0_u8; 64];
             getrandom::fill(&mut random)?;
             // Bytes past the last whole multiple of 62 would make some digits likelier than others.
-            let digits = random.iter().filter(|byte| **byte < 248).map(|byte| char::from(DIGITS[usize::from(byte % 62)]));
+            let digits = random
+                .iter()
+                .filter(|byte| **byte < 248)
+                .map(|byte| char::from(DIGITS[usize::from(byte % 62)]));
             text.extend(digits.take(wanted - text.len()));
         }
         text.push_str(&checksum(&text));
-        Ok(Self { text: Secret::from(text), region: region.to_owned() })
+        Ok(Self {
+            text: Secret::from(text),
+            region: region.to_owned(),
+        })
     }
 
     /// The region whose servers know the key.
@@ -65,7 +74,9 @@ impl ApiKeyText {
 /// Whether a text can name a region: it is part of every key.
 pub fn is_region(text: &str) -> bool {
     (1..=32).contains(&text.len())
-        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
 fn checksum(text: &str) -> String {
@@ -86,7 +97,10 @@ impl KeyHasher {
     /// A hasher with this secret.
     pub fn new(secret: &[u8]) -> Self {
         // HMAC takes a key of any length.
-        Self(Hmac::new_from_slice(secret).unwrap_or_else(|_| Hmac::new(&hmac::digest::Key::<Hmac<Sha256>>::default())))
+        Self(
+            Hmac::new_from_slice(secret)
+                .unwrap_or_else(|_| Hmac::new(&hmac::digest::Key::<Hmac<Sha256>>::default())),
+        )
     }
 
     /// The hash that the database holds of a key.
@@ -117,7 +131,10 @@ mod tests {
         for position in 0..text.len() {
             let mut changed = text.clone().into_bytes();
             changed[position] = if changed[position] == b'x' { b'y' } else { b'x' };
-            assert!(ApiKeyText::parse(&String::from_utf8(changed).unwrap()).is_none(), "position {position}");
+            assert!(
+                ApiKeyText::parse(&String::from_utf8(changed).unwrap()).is_none(),
+                "position {position}"
+            );
         }
         for wrong in ["", "swy_", "swy__", "swy_local_", "bearer", "swy_local_ä"] {
             assert!(ApiKeyText::parse(wrong).is_none(), "{wrong}");

@@ -45,7 +45,10 @@ impl<S> Layer<S> for AccessLayer {
     type Service = Access<S>;
 
     fn layer(&self, inner: S) -> Access<S> {
-        Access { inner, layer: self.clone() }
+        Access {
+            inner,
+            layer: self.clone(),
+        }
     }
 }
 
@@ -94,7 +97,13 @@ impl AccessLayer {
         .await;
         let code = grpc_code(response.headers());
         self.metrics.call_ended(&rpc, code, started.elapsed());
-        span.in_scope(|| tracing::debug!(code, elapsed_us = started.elapsed().as_micros() as u64, "call ended"));
+        span.in_scope(|| {
+            tracing::debug!(
+                code,
+                elapsed_us = started.elapsed().as_micros() as u64,
+                "call ended"
+            )
+        });
         if let Ok(value) = HeaderValue::from_str(&request_id) {
             response.headers_mut().insert(REQUEST_ID, value);
         }
@@ -113,10 +122,19 @@ impl AccessLayer {
     {
         // What the contract does not name (health, reflection, the unknown) is open; the routes answer for it.
         if let Some(method) = Method::find(rpc) {
-            let ip = request.headers().get(CLIENT_IP).and_then(|value| value.to_str().ok()).map(str::to_owned);
-            let origin = Origin { request_id: request_id.to_owned(), ip };
+            let ip = request
+                .headers()
+                .get(CLIENT_IP)
+                .and_then(|value| value.to_str().ok())
+                .map(str::to_owned);
+            let origin = Origin {
+                request_id: request_id.to_owned(),
+                ip,
+            };
             let mut extensions = std::mem::take(request.extensions_mut());
-            self.gate.admit(method, request.headers(), origin, &mut extensions).await?;
+            self.gate
+                .admit(method, request.headers(), origin, &mut extensions)
+                .await?;
             *request.extensions_mut() = extensions;
             if request.headers().contains_key(AUTHORIZE_ONLY) {
                 return Ok(tonic::Status::ok("").into_http());
@@ -125,7 +143,10 @@ impl AccessLayer {
         let deadline = deadline(request.headers());
         let taken = std::mem::replace(request, Request::new(Body::empty()));
         let Ok(answered) = tokio::time::timeout(deadline, inner.call(taken)).await else {
-            return Err(Error::new(ErrorReason::DeadlineExceeded, "The answer did not come before the deadline."));
+            return Err(Error::new(
+                ErrorReason::DeadlineExceeded,
+                "The answer did not come before the deadline.",
+            ));
         };
         match answered {
             Ok(response) => Ok(response),
@@ -138,16 +159,25 @@ impl AccessLayer {
 fn request_id(headers: &HeaderMap) -> String {
     let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
     match given {
-        Some(id) if (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) => id.to_owned(),
+        Some(id) if (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) => {
+            id.to_owned()
+        }
         _ => uuid::Uuid::now_v7().simple().to_string(),
     }
 }
 
 /// The deadline that `grpc-timeout` asks for: up to eight digits and a unit.
 fn deadline(headers: &HeaderMap) -> Duration {
-    let text = headers.get("grpc-timeout").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let Some((digits, unit)) = text.split_at_checked(text.len().saturating_sub(1)) else { return MAX_DEADLINE };
-    let Ok(number) = digits.parse::<u32>() else { return MAX_DEADLINE };
+    let text = headers
+        .get("grpc-timeout")
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let Some((digits, unit)) = text.split_at_checked(text.len().saturating_sub(1)) else {
+        return MAX_DEADLINE;
+    };
+    let Ok(number) = digits.parse::<u32>() else {
+        return MAX_DEADLINE;
+    };
     let number = u64::from(number);
     let asked = match unit {
         "H" => Duration::from_secs(number.saturating_mul(3600)),

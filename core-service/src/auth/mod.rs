@@ -7,7 +7,7 @@ mod gate;
 mod key;
 mod layer;
 
-pub use caller::{Anyone, Authorized, Call, KeyHolder, Operator, Origin};
+pub use caller::{Anyone, Authorized, Call, KeyHolder, Operator, Origin, Passes};
 pub use gate::Gate;
 pub use key::{ApiKeyText, KeyHasher, is_region};
 pub use layer::{Access, AccessLayer};

@@ -9,9 +9,7 @@ use crate::auth::{ApiKeyText, Authorized};
 use crate::bootstrap::all_scopes;
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::store::{
-    BillingStatus, Founding, NewApiKey, OrganizationChange, Plan, Role, StoreError,
-};
+use crate::store::{BillingStatus, Founding, NewApiKey, OrganizationChange, Plan, Role, StoreError};
 
 /// The plan of an organization that names none, and the pattern of new plans.
 const DEFAULT_PLAN: &str = "unlimited";
@@ -24,7 +22,9 @@ contract::admin_service_methods!(service, Admin);
 
 impl Admin {
     pub(super) fn new(services: &Services) -> Self {
-        Self { services: services.clone() }
+        Self {
+            services: services.clone(),
+        }
     }
 
     async fn create_organization(
@@ -40,7 +40,11 @@ impl Admin {
             key_hash: &self.services.hasher.hash(&key),
             scopes: &all_scopes(),
         };
-        let founded = self.services.store.found_organization(&caller.actor(), &founding).await;
+        let founded = self
+            .services
+            .store
+            .found_organization(&caller.actor(), &founding)
+            .await;
         let founded = founded.map_err(unknown_plan)?;
         Ok(v1::CreateOrganizationResponse {
             organization_id: founded.organization_id,
@@ -65,13 +69,19 @@ impl Admin {
             plan_id: request.plan_id,
         };
         let store = &self.services.store;
-        let changed = store.change_organization(&caller.actor(), &request.organization_id, &change).await;
+        let changed = store
+            .change_organization(&caller.actor(), &request.organization_id, &change)
+            .await;
         changed.map_err(unknown_plan)?;
         self.forget();
         Ok(v1::UpdateOrganizationResponse {})
     }
 
-    async fn set_plan(&self, _caller: Authorized<Operator>, request: v1::SetPlanRequest) -> Result<v1::SetPlanResponse> {
+    async fn set_plan(
+        &self,
+        _caller: Authorized<Operator>,
+        request: v1::SetPlanRequest,
+    ) -> Result<v1::SetPlanResponse> {
         let store = &self.services.store;
         let before = match store.plan(&request.id).await {
             Err(StoreError::NotFound(_)) => store.plan(DEFAULT_PLAN).await?,
@@ -82,7 +92,9 @@ impl Admin {
             api_access: request.api_access.unwrap_or(before.api_access),
             active: request.active.unwrap_or(before.active),
             custom_functions: request.custom_functions.unwrap_or(before.custom_functions),
-            structures_created: request.structures_created.map_or(before.structures_created, number),
+            structures_created: request
+                .structures_created
+                .map_or(before.structures_created, number),
             seats: request.seats.map_or(before.seats, number),
             credits: request.credits.map_or(before.credits, number),
             read_rpm: request.read_rpm.map_or(before.read_rpm, number),
@@ -103,12 +115,19 @@ impl Admin {
         let store = &self.services.store;
         store.organization(&request.organization_id).await?;
         let created = store
-            .create_member(&caller.actor(), &request.organization_id, &request.email, request.name.as_deref(), role)
+            .create_member(
+                &caller.actor(),
+                &request.organization_id,
+                &request.email,
+                request.name.as_deref(),
+                role,
+            )
             .await;
         let user_id = created.map_err(|error| match error {
-            StoreError::Duplicate(_) => {
-                Error::new(ErrorReason::Conflict, "The organization has a member with this email.")
-            }
+            StoreError::Duplicate(_) => Error::new(
+                ErrorReason::Conflict,
+                "The organization has a member with this email.",
+            ),
             other => other.into(),
         })?;
         Ok(v1::CreateUserResponse { user_id })
@@ -128,10 +147,15 @@ impl Admin {
             user_id: &request.user_id,
             hash: &self.services.hasher.hash(&key),
             scopes: &scopes,
-            expires_at: request.expires_in_s.map(|seconds| clock::now_ms().saturating_add(seconds.saturating_mul(1000))),
+            expires_at: request
+                .expires_in_s
+                .map(|seconds| clock::now_ms().saturating_add(seconds.saturating_mul(1000))),
         };
         let id = store.create_api_key(&caller.actor(), &new).await?;
-        Ok(v1::CreateApiKeyResponse { id, api_key: key.text().expose().to_owned() })
+        Ok(v1::CreateApiKeyResponse {
+            id,
+            api_key: key.text().expose().to_owned(),
+        })
     }
 
     async fn revoke_api_key(
@@ -139,7 +163,10 @@ impl Admin {
         caller: Authorized<Operator>,
         request: v1::RevokeApiKeyRequest,
     ) -> Result<v1::RevokeApiKeyResponse> {
-        self.services.store.revoke_api_key(&caller.actor(), &request.id).await?;
+        self.services
+            .store
+            .revoke_api_key(&caller.actor(), &request.id)
+            .await?;
         self.forget();
         Ok(v1::RevokeApiKeyResponse {})
     }
@@ -183,11 +210,17 @@ impl Admin {
 fn allowed_scopes(asked: &[i32], role: Role) -> Result<Vec<&'static str>> {
     let writes = |scope: &str| scope.ends_with(":write");
     if asked.is_empty() {
-        return Ok(all_scopes().into_iter().filter(|scope| role != Role::Viewer || !writes(scope)).collect());
+        return Ok(all_scopes()
+            .into_iter()
+            .filter(|scope| role != Role::Viewer || !writes(scope))
+            .collect());
     }
     let scopes: Vec<&str> = asked.iter().filter_map(|scope| Scope::to_word(*scope)).collect();
     match scopes.iter().find(|scope| role == Role::Viewer && writes(scope)) {
-        Some(scope) => Err(Error::invalid("scopes", format!("a viewer's key cannot have {scope}"))),
+        Some(scope) => Err(Error::invalid(
+            "scopes",
+            format!("a viewer's key cannot have {scope}"),
+        )),
         None => Ok(scopes),
     }
 }

@@ -15,15 +15,23 @@ impl<'a> Change<'a> {
     /// # Errors
     /// When it names a field that cannot be changed.
     pub(super) fn new(mask: Option<&'a FieldMask>, changeable: &[&str]) -> Result<Self> {
-        let unknown = mask.and_then(|mask| mask.paths.iter().find(|path| !changeable.contains(&path.as_str())));
+        let unknown = mask.and_then(|mask| {
+            mask.paths
+                .iter()
+                .find(|path| !changeable.contains(&path.as_str()))
+        });
         match unknown {
-            Some(path) => Err(Error::invalid("updateMask", format!("names {path}, which cannot be changed"))),
+            Some(path) => Err(Error::invalid(
+                "updateMask",
+                format!("names {path}, which cannot be changed"),
+            )),
             None => Ok(Self { mask }),
         }
     }
 
     fn names(&self, field: &str, has_value: bool) -> bool {
-        self.mask.map_or(has_value, |mask| mask.paths.iter().any(|path| path == field))
+        self.mask
+            .map_or(has_value, |mask| mask.paths.iter().any(|path| path == field))
     }
 
     /// A field that must keep a value.

@@ -40,9 +40,14 @@ impl Pages {
         let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| malformed())?;
         let (fingerprint, position) = bytes.split_at_checked(FINGERPRINT_LENGTH).ok_or_else(malformed)?;
         if fingerprint != self.fingerprint {
-            return Err(Error::invalid("cursor", "belongs to a query with other parameters; begin without one"));
+            return Err(Error::invalid(
+                "cursor",
+                "belongs to a query with other parameters; begin without one",
+            ));
         }
-        serde_json::from_slice(position).map(Some).map_err(|_| malformed())
+        serde_json::from_slice(position)
+            .map(Some)
+            .map_err(|_| malformed())
     }
 
     /// Cuts a list that was read with one row more than the page holds, and gives the cursor of the rest.
@@ -77,7 +82,11 @@ mod tests {
         assert_eq!(rows, [1, 2]);
         let position: (i64, String) = pages.position(&cursor).unwrap().unwrap();
         assert_eq!(position, (2, "id".to_owned()));
-        assert!(Pages::of(&["workflowsn", "ame"]).position::<(i64, String)>(&cursor).is_err());
+        assert!(
+            Pages::of(&["workflowsn", "ame"])
+                .position::<(i64, String)>(&cursor)
+                .is_err()
+        );
         for wrong in ["!", "AAAA", "AAAAAAAAAAAAAAAA", "ä"] {
             assert!(pages.position::<(i64, String)>(wrong).is_err(), "{wrong}");
         }

@@ -74,7 +74,10 @@ fn text(value: &impl serde::Serialize) -> Result<String> {
 /// # Errors
 /// When it is not a JSON object.
 pub(super) fn read_object(object: Option<&v1::JsonObject>, path: &str) -> Result<Map<String, Value>> {
-    match object.map(|object| object.json.as_str()).filter(|json| !json.is_empty()) {
+    match object
+        .map(|object| object.json.as_str())
+        .filter(|json| !json.is_empty())
+    {
         None => Ok(Map::new()),
         Some(json) => match read_text(json, path)? {
             Value::Object(members) => Ok(members),
@@ -88,7 +91,10 @@ pub(super) fn read_object(object: Option<&v1::JsonObject>, path: &str) -> Result
 /// # Errors
 /// When it is not JSON.
 pub(super) fn read_value(value: Option<&v1::JsonValue>, path: &str) -> Result<Option<Value>> {
-    match value.map(|value| value.json.as_str()).filter(|json| !json.is_empty()) {
+    match value
+        .map(|value| value.json.as_str())
+        .filter(|json| !json.is_empty())
+    {
         None => Ok(None),
         Some(json) => Ok(Some(read_text(json, path)?).filter(|value| !value.is_null())),
     }
@@ -107,7 +113,10 @@ fn read_text(json: &str, path: &str) -> Result<Value> {
 pub(super) fn refusal(problems: &[Problem]) -> Error {
     let violations: Vec<Violation> = problems
         .iter()
-        .map(|problem| Violation { path: problem.location(), message: problem.message.clone() })
+        .map(|problem| Violation {
+            path: problem.location(),
+            message: problem.message.clone(),
+        })
         .collect();
     let summary = match problems {
         [one] => format!("The graph cannot be used: {one}."),

@@ -39,7 +39,13 @@ pub struct WebhookTargets {
 impl WebhookTargets {
     /// Looks targets up in this store.
     pub fn new(store: Store) -> Self {
-        Self { store, known: Cache::builder().max_capacity(100_000).time_to_live(BELIEVED).build() }
+        Self {
+            store,
+            known: Cache::builder()
+                .max_capacity(100_000)
+                .time_to_live(BELIEVED)
+                .build(),
+        }
     }
 
     async fn find(&self, webhook_id: &str) -> Result<Option<Arc<WebhookTarget>>, StoreError> {
@@ -67,7 +73,9 @@ contract::webhook_ingress_service_methods!(service, WebhookIngress);
 
 impl WebhookIngress {
     pub(super) fn new(services: &Services) -> Self {
-        Self { services: services.clone() }
+        Self {
+            services: services.clone(),
+        }
     }
 
     async fn receive_webhook(
@@ -83,19 +91,37 @@ impl WebhookIngress {
         }
         let run = run(&target, request)?;
         start::check_billing(&target.organization)?;
-        let started = self.services.runtime.start_run(run).await.map_err(|error| match error {
-            StartRunError::Start(StartError::UnknownNode(_) | StartError::NotATrigger(_))
-            | StartRunError::Plan(PlanError::NotFound) => not_live(),
-            error => error.into(),
-        })?;
-        let body = format!("{{\"data\":{{\"runId\":\"{}\",\"accepted\":true}}}}", started.run_id);
-        let json = v1::HttpHeader { name: "content-type".to_owned(), value: b"application/json".to_vec() };
-        Ok(v1::ReceiveWebhookResponse { status: 202, headers: vec![json], body: body.into_bytes() })
+        let started = self
+            .services
+            .runtime
+            .start_run(run)
+            .await
+            .map_err(|error| match error {
+                StartRunError::Start(StartError::UnknownNode(_) | StartError::NotATrigger(_))
+                | StartRunError::Plan(PlanError::NotFound) => not_live(),
+                error => error.into(),
+            })?;
+        let body = format!(
+            "{{\"data\":{{\"runId\":\"{}\",\"accepted\":true}}}}",
+            started.run_id
+        );
+        let json = v1::HttpHeader {
+            name: "content-type".to_owned(),
+            value: b"application/json".to_vec(),
+        };
+        Ok(v1::ReceiveWebhookResponse {
+            status: 202,
+            headers: vec![json],
+            body: body.into_bytes(),
+        })
     }
 }
 
 fn not_live() -> Error {
-    Error::new(ErrorReason::WorkflowNotLive, "The workflow behind the webhook is not active, not deployed, or lacks its trigger.")
+    Error::new(
+        ErrorReason::WorkflowNotLive,
+        "The workflow behind the webhook is not active, not deployed, or lacks its trigger.",
+    )
 }
 
 /// The run that a call starts.
@@ -106,12 +132,18 @@ fn run(target: &WebhookTarget, request: v1::ReceiveWebhookRequest) -> Result<Sta
         return Err(not_live());
     };
     let idempotency = delivery_id(&request);
-    let v1::ReceiveWebhookRequest { webhook_id, method, headers, query, .. } = request;
+    let v1::ReceiveWebhookRequest {
+        webhook_id,
+        method,
+        headers,
+        query,
+        ..
+    } = request;
     let input = json!({ "body": body, "headers": header_object(headers), "query": query_object(&query), "method": method });
     Ok(StartRun {
         organization_id: target.organization.id.clone(),
         workflow_id: binding.workflow_id.clone(),
-        workflow_name: target.workflow_name.clone(),
+        workflow_name: target.workflow_name.clone().unwrap_or_default(),
         graph: GraphRef::Stored(deployment.content_hash.clone()),
         version_no: Some(deployment.version_no),
         start: Start {
@@ -121,7 +153,11 @@ fn run(target: &WebhookTarget, request: v1::ReceiveWebhookRequest) -> Result<Sta
             seeds: Vec::new(),
             timeout_ms: target.execution_timeout_ms.map(i64::unsigned_abs),
         },
-        trigger: Trigger { kind: "webhook".to_owned(), node_id: Some(binding.node_id), webhook_id: Some(webhook_id) },
+        trigger: Trigger {
+            kind: "webhook".to_owned(),
+            node_id: Some(binding.node_id),
+            webhook_id: Some(webhook_id),
+        },
         idempotency,
         created_by: None,
         metered: start::is_metered(&target.organization),
@@ -147,7 +183,12 @@ fn header<'a>(request: &'a v1::ReceiveWebhookRequest, name: &str) -> Option<&'a 
 /// The body as its content type says.
 fn body(request: &v1::ReceiveWebhookRequest) -> Result<Value> {
     let declared = header(request, "content-type").unwrap_or_default();
-    let kind = declared.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let kind = declared
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
     match kind.as_str() {
         _ if request.body.is_empty() => Ok(Value::Null),
         "" | "application/json" => json_body(&request.body),
@@ -162,10 +203,13 @@ fn body(request: &v1::ReceiveWebhookRequest) -> Result<Value> {
 }
 
 fn json_body(bytes: &[u8]) -> Result<Value> {
-    let value: Value =
-        serde_json::from_slice(bytes).map_err(|error| Error::invalid("", format!("the body is not JSON: {error}")))?;
+    let value: Value = serde_json::from_slice(bytes)
+        .map_err(|error| Error::invalid("", format!("the body is not JSON: {error}")))?;
     match is_deeper(&value, MAX_DEPTH) {
-        true => Err(Error::invalid("", format!("the body is nested deeper than {MAX_DEPTH} levels"))),
+        true => Err(Error::invalid(
+            "",
+            format!("the body is nested deeper than {MAX_DEPTH} levels"),
+        )),
         false => Ok(value),
     }
 }
@@ -218,21 +262,40 @@ mod tests {
     use super::*;
 
     fn call(content_type: &str, body: &[u8]) -> v1::ReceiveWebhookRequest {
-        let header = v1::HttpHeader { name: "content-type".to_owned(), value: content_type.as_bytes().to_vec() };
-        v1::ReceiveWebhookRequest { headers: vec![header], body: body.to_vec(), ..Default::default() }
+        let header = v1::HttpHeader {
+            name: "content-type".to_owned(),
+            value: content_type.as_bytes().to_vec(),
+        };
+        v1::ReceiveWebhookRequest {
+            headers: vec![header],
+            body: body.to_vec(),
+            ..Default::default()
+        }
     }
 
     #[test]
     fn bodies_are_read_as_their_type_says() {
-        assert_eq!(body(&call("application/json; charset=utf-8", b"{\"a\":1}")).unwrap(), json!({"a": 1}));
-        assert_eq!(body(&call("application/cloudevents+json", b"[1]")).unwrap(), json!([1]));
-        assert_eq!(body(&call("text/plain", "grüß".as_bytes())).unwrap(), json!("grüß"));
+        assert_eq!(
+            body(&call("application/json; charset=utf-8", b"{\"a\":1}")).unwrap(),
+            json!({"a": 1})
+        );
+        assert_eq!(
+            body(&call("application/cloudevents+json", b"[1]")).unwrap(),
+            json!([1])
+        );
+        assert_eq!(
+            body(&call("text/plain", "grüß".as_bytes())).unwrap(),
+            json!("grüß")
+        );
         let form = body(&call("application/x-www-form-urlencoded", b"a=1&b=x+y&a=2")).unwrap();
         assert_eq!(form, json!({"a": ["1", "2"], "b": "x y"}));
         assert_eq!(body(&call("application/json", b"")).unwrap(), Value::Null);
         assert!(body(&call("application/json", b"{")).is_err());
         assert!(body(&call("text/plain", &[0xff])).is_err());
-        assert_eq!(body(&call("image/png", b"x")).unwrap_err().reason(), ErrorReason::UnsupportedMediaType);
+        assert_eq!(
+            body(&call("image/png", b"x")).unwrap_err().reason(),
+            ErrorReason::UnsupportedMediaType
+        );
     }
 
     #[test]
@@ -244,7 +307,13 @@ mod tests {
 
     #[test]
     fn repeated_headers_are_joined() {
-        let header = |value: &str| v1::HttpHeader { name: "accept".to_owned(), value: value.as_bytes().to_vec() };
-        assert_eq!(header_object(vec![header("a"), header("b")]), json!({"accept": "a, b"}));
+        let header = |value: &str| v1::HttpHeader {
+            name: "accept".to_owned(),
+            value: value.as_bytes().to_vec(),
+        };
+        assert_eq!(
+            header_object(vec![header("a"), header("b")]),
+            json!({"accept": "a, b"})
+        );
     }
 }

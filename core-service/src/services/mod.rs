@@ -143,7 +143,10 @@ where
         }
     });
     let caller = checked.map_err(Error::into_status)?;
-    handle(caller, message).await.map(Into::into).map_err(Error::into_status)
+    handle(caller, message)
+        .await
+        .map(Into::into)
+        .map_err(Error::into_status)
 }
 
 /// The most that a page holds.

@@ -15,7 +15,11 @@ const MAX_NODES: usize = 1_000;
 pub(super) fn run_report(report: &Report) -> Result<v1::RunReport> {
     let run = &report.run;
     let mut nodes = report.state.nodes();
-    let listed = nodes.by_ref().take(MAX_NODES).map(|node| run_node(&node)).collect::<Result<Vec<_>>>()?;
+    let listed = nodes
+        .by_ref()
+        .take(MAX_NODES)
+        .map(|node| run_node(&node))
+        .collect::<Result<Vec<_>>>()?;
     Ok(v1::RunReport {
         id: run.id.clone(),
         workflow_id: run.workflow_id.clone(),
@@ -31,7 +35,9 @@ pub(super) fn run_report(report: &Report) -> Result<v1::RunReport> {
             node_id: report.trigger.node_id,
             webhook_id: report.trigger.webhook_id.clone(),
         }),
-        version_no: run.version_no.map(|number| i32::try_from(number).unwrap_or(i32::MAX)),
+        version_no: run
+            .version_no
+            .map(|number| i32::try_from(number).unwrap_or(i32::MAX)),
         created_by: run.created_by.clone(),
         credits_used: run.credits_used as f64,
     })
@@ -40,7 +46,11 @@ pub(super) fn run_report(report: &Report) -> Result<v1::RunReport> {
 /// A node of a run.
 pub(super) fn run_node(node: &NodeReport<'_>) -> Result<v1::RunNode> {
     let iteration = node.iteration.to_string();
-    let output = node.output.map(|output| serde_json::to_string(&**output)).transpose().map_err(Error::internal)?;
+    let output = node
+        .output
+        .map(|output| serde_json::to_string(&**output))
+        .transpose()
+        .map_err(Error::internal)?;
     Ok(v1::RunNode {
         node_id: node.node.id,
         label: node.node.label.clone(),
@@ -53,7 +63,10 @@ pub(super) fn run_node(node: &NodeReport<'_>) -> Result<v1::RunNode> {
         iteration: Some(iteration).filter(|iteration| !iteration.is_empty()),
         started_at: node.started_at_ms.map(instant),
         finished_at: node.finished_at_ms.map(instant),
-        duration_ms: node.started_at_ms.zip(node.finished_at_ms).map(|(start, end)| end.saturating_sub(start)),
+        duration_ms: node
+            .started_at_ms
+            .zip(node.finished_at_ms)
+            .map(|(start, end)| end.saturating_sub(start)),
         error: node.failure.map(|failure| v1::RunNodeError {
             code: failure.code.clone(),
             message: failure.message.clone(),

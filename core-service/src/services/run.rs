@@ -25,7 +25,9 @@ contract::run_service_methods!(service, Runs);
 
 impl Runs {
     pub(super) fn new(services: &Services) -> Self {
-        Self { services: services.clone() }
+        Self {
+            services: services.clone(),
+        }
     }
 
     async fn start_run(
@@ -34,10 +36,14 @@ impl Runs {
         request: v1::StartRunRequest,
     ) -> Result<tonic::Response<v1::StartRunResponse>> {
         let started = start::by_call(&self.services, &caller, request).await?;
-        let data = Some(v1::RunStarted { run_id: started.run_id });
+        let data = Some(v1::RunStarted {
+            run_id: started.run_id,
+        });
         let mut response = tonic::Response::new(v1::StartRunResponse { data });
         if started.replayed {
-            response.metadata_mut().insert(IDEMPOTENT_REPLAYED, MetadataValue::from_static("true"));
+            response
+                .metadata_mut()
+                .insert(IDEMPOTENT_REPLAYED, MetadataValue::from_static("true"));
         }
         Ok(response)
     }
@@ -50,14 +56,25 @@ impl Runs {
         let pages = Pages::of(&["runs", &request.workflow_id, &request.q]);
         let after: Option<String> = pages.position(&request.cursor)?;
         let store = &self.services.store;
-        store.workflow(caller.organization_id(), &request.workflow_id).await?;
+        store
+            .workflow(caller.organization_id(), &request.workflow_id)
+            .await?;
         let size = page_size(request.limit, DEFAULT_PAGE);
         let query = given(&request.q);
         let mut rows = store
-            .list_runs(caller.organization_id(), &request.workflow_id, query, after.as_deref(), size + 1)
+            .list_runs(
+                caller.organization_id(),
+                &request.workflow_id,
+                query,
+                after.as_deref(),
+                size + 1,
+            )
             .await?;
         let next_cursor = pages.cut(&mut rows, size, |last| last.id.clone());
-        Ok(v1::ListRunsResponse { data: rows.into_iter().map(summary).collect(), next_cursor })
+        Ok(v1::ListRunsResponse {
+            data: rows.into_iter().map(summary).collect(),
+            next_cursor,
+        })
     }
 
     async fn get_run(
@@ -65,8 +82,14 @@ impl Runs {
         caller: Authorized<WorkflowRead>,
         request: v1::GetRunRequest,
     ) -> Result<v1::GetRunResponse> {
-        let report = self.services.runtime.report(caller.organization_id(), &request.id).await?;
-        Ok(v1::GetRunResponse { data: Some(report::run_report(&report)?) })
+        let report = self
+            .services
+            .runtime
+            .report(caller.organization_id(), &request.id)
+            .await?;
+        Ok(v1::GetRunResponse {
+            data: Some(report::run_report(&report)?),
+        })
     }
 
     async fn list_run_nodes(
@@ -78,12 +101,21 @@ impl Runs {
         // Nodes are listed in order of start: a place in that order stays the same while more are added.
         let begin: usize = pages.position(&request.cursor)?.unwrap_or_default();
         let size = page_size(request.limit, DEFAULT_PAGE);
-        let report = self.services.runtime.report(caller.organization_id(), &request.id).await?;
+        let report = self
+            .services
+            .runtime
+            .report(caller.organization_id(), &request.id)
+            .await?;
         let wanted = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
         let nodes = report.state.nodes().enumerate().skip(begin).take(wanted);
-        let mut rows = nodes.map(|(at, node)| Ok((at, report::run_node(&node)?))).collect::<Result<Vec<_>>>()?;
+        let mut rows = nodes
+            .map(|(at, node)| Ok((at, report::run_node(&node)?)))
+            .collect::<Result<Vec<_>>>()?;
         let next_cursor = pages.cut(&mut rows, size, |(at, _)| at + 1);
-        Ok(v1::ListRunNodesResponse { data: rows.into_iter().map(|(_, node)| node).collect(), next_cursor })
+        Ok(v1::ListRunNodesResponse {
+            data: rows.into_iter().map(|(_, node)| node).collect(),
+            next_cursor,
+        })
     }
 
     async fn watch_run(
@@ -99,10 +131,23 @@ impl Runs {
         caller: Authorized<WorkflowWrite>,
         request: v1::CancelRunRequest,
     ) -> Result<v1::CancelRunResponse> {
-        self.services.runtime.cancel(caller.organization_id(), &request.id).await?;
+        self.services
+            .runtime
+            .cancel(caller.organization_id(), &request.id)
+            .await?;
         let store = &self.services.store;
-        store.record_activity(&caller.actor(), caller.organization_id(), "run.cancelled", &request.id, &request.id).await?;
-        Ok(v1::CancelRunResponse { data: Some(v1::Acknowledgement { ok: true }) })
+        store
+            .record_activity(
+                &caller.actor(),
+                caller.organization_id(),
+                "run.cancelled",
+                &request.id,
+                &request.id,
+            )
+            .await?;
+        Ok(v1::CancelRunResponse {
+            data: Some(v1::Acknowledgement { ok: true }),
+        })
     }
 
     async fn rerun_run(
@@ -144,7 +189,10 @@ fn summary(run: Run) -> v1::RunSummary {
 /// An instant of epoch milliseconds as protobuf has it.
 pub(super) fn instant(epoch_ms: i64) -> Timestamp {
     let nanos = i32::try_from(epoch_ms.rem_euclid(1000)).unwrap_or_default() * 1_000_000;
-    Timestamp { seconds: epoch_ms.div_euclid(1000), nanos }
+    Timestamp {
+        seconds: epoch_ms.div_euclid(1000),
+        nanos,
+    }
 }
 
 impl From<RequestError> for Error {
@@ -153,8 +201,12 @@ impl From<RequestError> for Error {
             RequestError::NotFound => Self::not_found("run"),
             RequestError::Terminal => Self::new(ErrorReason::RunTerminal, "The run has ended already."),
             RequestError::NotTerminal => Self::new(ErrorReason::RunNotTerminal, "The run has not ended yet."),
-            RequestError::NotFailed(node) => Self::invalid("nodeId", format!("names node {node}, which has not failed")),
-            RequestError::Unavailable => Self::unavailable("The run cannot be reached at the moment; try again soon."),
+            RequestError::NotFailed(node) => {
+                Self::invalid("nodeId", format!("names node {node}, which has not failed"))
+            }
+            RequestError::Unavailable => {
+                Self::unavailable("The run cannot be reached at the moment; try again soon.")
+            }
             error => Self::internal(error),
         }
     }

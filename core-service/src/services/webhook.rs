@@ -24,7 +24,9 @@ contract::webhook_service_methods!(service, Webhooks);
 
 impl Webhooks {
     pub(super) fn new(services: &Services) -> Self {
-        Self { services: services.clone() }
+        Self {
+            services: services.clone(),
+        }
     }
 
     async fn mint_webhook(
@@ -37,7 +39,9 @@ impl Webhooks {
             .node_id
             .parse()
             .map_err(|_| Error::invalid("nodeId", "must be the number of a node, as text"))?;
-        let workflow = store.workflow(caller.organization_id(), &request.workflow_id).await?;
+        let workflow = store
+            .workflow(caller.organization_id(), &request.workflow_id)
+            .await?;
         let draft = graph::parse(&workflow.draft.graph)?;
         let node = draft.node(node_id).ok_or_else(|| Error::not_found("node"))?;
         if node.kind.as_deref() != Some("webhook_trigger") {
@@ -50,17 +54,27 @@ impl Webhooks {
             method: method(node),
             webhook_id: &id::new_webhook().map_err(Error::internal)?,
         };
-        let (webhook, already_bound) = match store.mint_webhook(&caller.actor(), caller.organization_id(), &new).await? {
+        let (webhook, already_bound) = match store
+            .mint_webhook(&caller.actor(), caller.organization_id(), &new)
+            .await?
+        {
             Mint::Minted(webhook) => (webhook, false),
             Mint::Existing(webhook) => (webhook, true),
         };
         if !webhook.enabled {
             return Err(Error::new(
                 ErrorReason::WebhookDisabled,
-                format!("The node is bound to the webhook {}, which is disabled; enable or delete it.", webhook.id),
+                format!(
+                    "The node is bound to the webhook {}, which is disabled; enable or delete it.",
+                    webhook.id
+                ),
             ));
         }
-        let data = v1::Webhook { url: self.url(&webhook.id), webhook_id: webhook.id, already_bound };
+        let data = v1::Webhook {
+            url: self.url(&webhook.id),
+            webhook_id: webhook.id,
+            already_bound,
+        };
         Ok(v1::MintWebhookResponse { data: Some(data) })
     }
 
@@ -70,12 +84,20 @@ impl Webhooks {
         request: v1::ListWebhooksRequest,
     ) -> Result<v1::ListWebhooksResponse> {
         let pages = Pages::of(&["webhooks", &request.q]);
-        let after = pages.position::<(i64, String)>(&request.cursor)?.map(|(value, id)| Position { value, id });
+        let after = pages
+            .position::<(i64, String)>(&request.cursor)?
+            .map(|(value, id)| Position { value, id });
         let size = page_size(request.limit, DEFAULT_PAGE);
         let mut rows = self
             .services
             .store
-            .list_webhooks(caller.organization_id(), given(&request.q), &self.url(""), after.as_ref(), size + 1)
+            .list_webhooks(
+                caller.organization_id(),
+                given(&request.q),
+                &self.url(""),
+                after.as_ref(),
+                size + 1,
+            )
             .await?;
         let next_cursor = pages.cut(&mut rows, size, |last| (last.created_at, last.id.clone()));
         let data = rows.into_iter().map(|row| self.summary(row)).collect();
@@ -90,10 +112,13 @@ impl Webhooks {
         let store = &self.services.store;
         // Validation has seen that it is there.
         let enabled = request.enabled.unwrap_or_default();
-        let webhook =
-            store.set_webhook_enabled(&caller.actor(), caller.organization_id(), &request.id, enabled).await?;
+        let webhook = store
+            .set_webhook_enabled(&caller.actor(), caller.organization_id(), &request.id, enabled)
+            .await?;
         self.services.targets.forget();
-        Ok(v1::UpdateWebhookResponse { data: Some(self.summary(webhook)) })
+        Ok(v1::UpdateWebhookResponse {
+            data: Some(self.summary(webhook)),
+        })
     }
 
     async fn delete_webhook(
@@ -103,8 +128,14 @@ impl Webhooks {
     ) -> Result<v1::DeleteWebhookResponse> {
         let store = &self.services.store;
         let only_unbound = request.force != "1";
-        let deleted =
-            store.delete_webhook(&caller.actor(), caller.organization_id(), &request.id, only_unbound).await?;
+        let deleted = store
+            .delete_webhook(
+                &caller.actor(),
+                caller.organization_id(),
+                &request.id,
+                only_unbound,
+            )
+            .await?;
         self.services.targets.forget();
         match deleted {
             true => Ok(v1::DeleteWebhookResponse {}),
@@ -126,7 +157,10 @@ impl Webhooks {
             id: webhook.id,
             method: webhook.method,
             enabled: webhook.enabled,
-            node_id: webhook.binding.as_ref().map(|binding| binding.node_id.to_string()),
+            node_id: webhook
+                .binding
+                .as_ref()
+                .map(|binding| binding.node_id.to_string()),
             workflow_id: webhook.binding.map(|binding| binding.workflow_id),
             created_at: webhook.created_at,
         }
@@ -135,5 +169,8 @@ impl Webhooks {
 
 /// The HTTP method of a webhook trigger node.
 pub(super) fn method(node: &Node) -> &str {
-    node.params.get("method").and_then(|method| method.as_str()).unwrap_or(DEFAULT_METHOD)
+    node.params
+        .get("method")
+        .and_then(|method| method.as_str())
+        .unwrap_or(DEFAULT_METHOD)
 }

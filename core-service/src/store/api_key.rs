@@ -89,7 +89,11 @@ pub(super) async fn insert_api_key(session: &mut Session, new: &NewApiKey<'_>) -
             ],
         )
         .await?;
-    if inserted == 0 { Err(StoreError::NotFound("member")) } else { Ok(key_id) }
+    if inserted == 0 {
+        Err(StoreError::NotFound("member"))
+    } else {
+        Ok(key_id)
+    }
 }
 
 impl Store {

@@ -2,10 +2,11 @@
 
 use super::activity::{Actor, Entry, record};
 use super::api_key::insert_api_key;
-use super::database::{Session, values};
+use super::database::Session;
 use super::member::insert_member;
 use super::organization::insert_organization;
 use super::team::insert_team;
+use super::value::values;
 use super::{NewApiKey, Role, Store, StoreError};
 use crate::id;
 
@@ -43,7 +44,11 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NotFound`] when there is no such plan; when the database fails.
-    pub async fn found_organization(&self, actor: &Actor, founding: &Founding<'_>) -> Result<Founded, StoreError> {
+    pub async fn found_organization(
+        &self,
+        actor: &Actor,
+        founding: &Founding<'_>,
+    ) -> Result<Founded, StoreError> {
         let mut transaction = self.database.write().await?;
         let founded = found(&mut transaction, actor, founding).await?;
         transaction.commit().await?;
@@ -55,7 +60,10 @@ impl Store {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn found_first_organization(&self, founding: &Founding<'_>) -> Result<Option<Founded>, StoreError> {
+    pub async fn found_first_organization(
+        &self,
+        founding: &Founding<'_>,
+    ) -> Result<Option<Founded>, StoreError> {
         let mut transaction = self.database.write().await?;
         let first = transaction
             .execute(
@@ -79,7 +87,8 @@ async fn found(session: &mut Session, actor: &Actor, founding: &Founding<'_>) ->
     let organization_id = id::new(id::Kind::Organization);
     insert_organization(session, &organization_id, founding.name, founding.plan_id).await?;
     let team_id = insert_team(session, &organization_id, "Default", true).await?;
-    let owner_user_id = insert_member(session, &organization_id, founding.owner_email, None, Role::Owner).await?;
+    let owner_user_id =
+        insert_member(session, &organization_id, founding.owner_email, None, Role::Owner).await?;
     let key = NewApiKey {
         organization_id: &organization_id,
         user_id: &owner_user_id,
@@ -92,8 +101,18 @@ async fn found(session: &mut Session, actor: &Actor, founding: &Founding<'_>) ->
         ("organization.created", founding.name, organization_id.as_str()),
         ("api_key.created", &key_id, &key_id),
     ] {
-        let entry = Entry { organization_id: &organization_id, action, label, target_id, fields: &[] };
+        let entry = Entry {
+            organization_id: &organization_id,
+            action,
+            label,
+            target_id,
+            fields: &[],
+        };
         record(session, actor, entry).await?;
     }
-    Ok(Founded { organization_id, owner_user_id, team_id })
+    Ok(Founded {
+        organization_id,
+        owner_user_id,
+        team_id,
+    })
 }

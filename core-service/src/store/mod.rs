@@ -47,6 +47,7 @@ pub use error::StoreError;
 pub use folder::Folder;
 pub use founding::{Founded, Founding};
 pub use graph::Graph;
+pub use idempotency::IdempotentRun;
 pub use member::{Member, Role};
 pub use notify::{Notification, Subscription, Topic};
 pub use open::DatabaseUrl;

@@ -25,7 +25,11 @@ impl Workflows {
             folder_id: request.folder_id.as_deref(),
             draft: &draft(&Graph::default())?,
         };
-        let created = self.services.store.create_workflow(&caller.actor(), caller.organization_id(), &new).await;
+        let created = self
+            .services
+            .store
+            .create_workflow(&caller.actor(), caller.organization_id(), &new)
+            .await;
         let workflow = created.map_err(unresolvable)?;
         let data = v1::WorkflowCreateResult {
             id: workflow.id,
@@ -49,7 +53,9 @@ impl Workflows {
         // An unknown workflow is 404 before an unknown folder is 400.
         store.workflow(caller.organization_id(), &request.id).await?;
         let updated = updated_fields(&change);
-        let written = store.update_workflow(&caller.actor(), caller.organization_id(), &request.id, &change).await;
+        let written = store
+            .update_workflow(&caller.actor(), caller.organization_id(), &request.id, &change)
+            .await;
         let workflow = written.map_err(unresolvable)?;
         self.services.targets.forget();
         let data = v1::WorkflowPatchResult {
@@ -68,7 +74,14 @@ fn change(request: &v1::UpdateWorkflowRequest) -> Result<WorkflowChange> {
     let mask = request.update_mask.as_ref();
     let fields = Change::new(
         mask,
-        &["name", "active", "recurrence", "folder_id", "description", "execution_timeout_ms"],
+        &[
+            "name",
+            "active",
+            "recurrence",
+            "folder_id",
+            "description",
+            "execution_timeout_ms",
+        ],
     )?;
     let recurrence = fields.set_or_clear("recurrence", request.recurrence.as_ref());
     Ok(WorkflowChange {
@@ -76,7 +89,9 @@ fn change(request: &v1::UpdateWorkflowRequest) -> Result<WorkflowChange> {
         description: fields.set_or_clear("description", request.description.clone()),
         active: fields.set("active", request.active)?,
         folder_id: fields.set_or_clear("folder_id", request.folder_id.clone()),
-        recurrence: recurrence.map(|set| set.map(checked_recurrence).transpose()).transpose()?,
+        recurrence: recurrence
+            .map(|set| set.map(checked_recurrence).transpose())
+            .transpose()?,
         execution_timeout_ms: fields.set_or_clear("execution_timeout_ms", request.execution_timeout_ms),
     })
 }
@@ -91,7 +106,11 @@ fn updated_fields(change: &WorkflowChange) -> Vec<String> {
         ("description", change.description.is_some()),
         ("executionTimeoutMs", change.execution_timeout_ms.is_some()),
     ];
-    named.into_iter().filter(|(_, set)| *set).map(|(name, _)| name.to_owned()).collect()
+    named
+        .into_iter()
+        .filter(|(_, set)| *set)
+        .map(|(name, _)| name.to_owned())
+        .collect()
 }
 
 /// The recurrence as it is stored: the contract's JSON, once the engine can follow it.
@@ -106,7 +125,10 @@ fn checked_recurrence(recurrence: &v1::ScheduleRecurrence) -> Result<Vec<u8>> {
             "" => "recurrence".to_owned(),
             path => format!("recurrence.{path}"),
         };
-        let violation = |(path, message)| Violation { path: place(path), message };
+        let violation = |(path, message)| Violation {
+            path: place(path),
+            message,
+        };
         Error::violations(problems.into_iter().map(violation).collect())
     })?;
     serde_json::to_vec(&stored).map_err(Error::internal)
@@ -124,7 +146,9 @@ pub(super) fn draft(graph: &Graph) -> Result<Draft> {
 /// A folder or team that cannot be found is a wrong field of the request, not a missing resource.
 fn unresolvable(error: StoreError) -> Error {
     match error {
-        StoreError::NotFound("folder") => Error::invalid("folderId", "must name a folder of the organization"),
+        StoreError::NotFound("folder") => {
+            Error::invalid("folderId", "must name a folder of the organization")
+        }
         StoreError::NotFound("team") => Error::invalid("teamId", "must name a team of the organization"),
         other => other.into(),
     }

@@ -25,7 +25,9 @@ contract::workflow_service_methods!(service, Workflows);
 
 impl Workflows {
     pub(super) fn new(services: &Services) -> Self {
-        Self { services: services.clone() }
+        Self {
+            services: services.clone(),
+        }
     }
 
     async fn get_workflow(
@@ -39,13 +41,18 @@ impl Workflows {
             v1::WorkflowView::Deployed => {
                 let version = store.last_version(caller.organization_id(), &request.id).await?;
                 let version = version.ok_or_else(|| {
-                    Error::new(ErrorReason::WorkflowNotDeployed, "The workflow was never deployed.")
+                    Error::new(
+                        ErrorReason::WorkflowNotDeployed,
+                        "The workflow was never deployed.",
+                    )
                 })?;
                 self.version_graph(caller.organization_id(), &version).await?
             }
             v1::WorkflowView::Draft | v1::WorkflowView::Unspecified => graph::parse(&workflow.draft.graph)?,
         };
-        Ok(v1::GetWorkflowResponse { data: Some(full_workflow(workflow, &graph)?) })
+        Ok(v1::GetWorkflowResponse {
+            data: Some(full_workflow(workflow, &graph)?),
+        })
     }
 
     async fn delete_workflow(
@@ -54,8 +61,13 @@ impl Workflows {
         request: v1::DeleteWorkflowRequest,
     ) -> Result<v1::DeleteWorkflowResponse> {
         let store = &self.services.store;
-        match store.delete_workflow(&caller.actor(), caller.organization_id(), &request.id).await? {
-            Delete::Deleted => Ok(v1::DeleteWorkflowResponse { data: Some(v1::Acknowledgement { ok: true }) }),
+        match store
+            .delete_workflow(&caller.actor(), caller.organization_id(), &request.id)
+            .await?
+        {
+            Delete::Deleted => Ok(v1::DeleteWorkflowResponse {
+                data: Some(v1::Acknowledgement { ok: true }),
+            }),
             Delete::InUse => Err(Error::new(
                 ErrorReason::WorkflowInUse,
                 "The workflow is active or deployed; deactivate and undeploy it first.",
@@ -68,13 +80,25 @@ impl Workflows {
         caller: Authorized<WorkflowRead>,
         request: v1::ValidateWorkflowRequest,
     ) -> Result<v1::ValidateWorkflowResponse> {
-        let workflow = self.services.store.workflow(caller.organization_id(), &request.id).await?;
+        let workflow = self
+            .services
+            .store
+            .workflow(caller.organization_id(), &request.id)
+            .await?;
         let graph = graph::parse(&workflow.draft.graph)?;
         let issues = match engine::plan::Plan::compile(&graph, &*self.services.registry, &NoCustomFunctions) {
-            Ok(plan) => plan.start_nodes(&engine::start::StartFrom::Manual).err().map(|error| error.to_string()).into_iter().collect(),
+            Ok(plan) => plan
+                .start_nodes(&engine::start::StartFrom::Manual)
+                .err()
+                .map(|error| error.to_string())
+                .into_iter()
+                .collect(),
             Err(problems) => problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
         };
-        let result = v1::ValidateResult { valid: issues.is_empty(), issues };
+        let result = v1::ValidateResult {
+            valid: issues.is_empty(),
+            issues,
+        };
         Ok(v1::ValidateWorkflowResponse { data: Some(result) })
     }
 
@@ -104,12 +128,23 @@ impl Workflows {
 
     /// The graph that a version froze.
     async fn version_graph(&self, organization_id: &str, version: &Version) -> Result<Graph> {
-        graph::parse(&self.services.store.graph(organization_id, &version.content_hash).await?)
+        graph::parse(
+            &self
+                .services
+                .store
+                .graph(organization_id, &version.content_hash)
+                .await?,
+        )
     }
 }
 
 fn full_workflow(workflow: Workflow, graph: &Graph) -> Result<v1::Workflow> {
-    let recurrence = workflow.recurrence.as_deref().map(serde_json::from_slice).transpose().map_err(Error::internal)?;
+    let recurrence = workflow
+        .recurrence
+        .as_deref()
+        .map(serde_json::from_slice)
+        .transpose()
+        .map_err(Error::internal)?;
     Ok(v1::Workflow {
         id: workflow.id,
         name: workflow.name,
@@ -119,7 +154,10 @@ fn full_workflow(workflow: Workflow, graph: &Graph) -> Result<v1::Workflow> {
         description: workflow.description,
         folder_id: workflow.folder_id,
         team_id: workflow.team_id,
-        schedule: Some(v1::WorkflowSchedule { recurrence, execution_timeout_ms: workflow.execution_timeout_ms }),
+        schedule: Some(v1::WorkflowSchedule {
+            recurrence,
+            execution_timeout_ms: workflow.execution_timeout_ms,
+        }),
         created_at: workflow.created_at,
         updated_at: workflow.updated_at,
         deployed: workflow.deployment.as_ref().map(deployed),

@@ -6,7 +6,7 @@ use contract::v1::node_reference::Reference;
 use contract::v1::{self, ErrorReason};
 use contract::validation::Violation;
 use engine::expression::NoCustomFunctions;
-use engine::graph::EdgeType;
+use engine::graph::{EdgeType, Graph};
 use engine::ops::{self, AddNode, EdgeRef, GraphOp, KindRef, NodeRef, OpsContext, UpdateMode};
 use serde_json::{Map, Value};
 
@@ -24,19 +24,19 @@ impl Workflows {
         request: v1::ApplyGraphOpsRequest,
     ) -> Result<v1::ApplyGraphOpsResponse> {
         let store = &self.services.store;
-        let operations = request.ops.into_iter().enumerate().map(|(index, op)| read(index, op)).collect::<Result<_>>()?;
+        let operations = request
+            .ops
+            .into_iter()
+            .enumerate()
+            .map(|(index, op)| read(index, op))
+            .collect::<Result<_>>()?;
         let workflow = store.workflow(caller.organization_id(), &request.id).await?;
         // Validation has seen that it is there.
         let expected = request.expected_updated_at.unwrap_or_default();
         if expected != workflow.updated_at {
             return Err(modified(workflow.updated_at));
         }
-        let context = OpsContext {
-            kinds: &*self.services.registry,
-            functions: &NoCustomFunctions,
-            credential_app: &|_| None,
-        };
-        let result = ops::apply(&graph::parse(&workflow.draft.graph)?, operations, &context);
+        let result = self.apply(&graph::parse(&workflow.draft.graph)?, operations);
         if request.atomic == Some(true) && !result.errors.is_empty() {
             return Err(rejected(&result.errors));
         }
@@ -49,7 +49,10 @@ impl Workflows {
             _ => {
                 let draft = draft(&result.graph)?;
                 let actor = caller.actor();
-                match store.save_draft(&actor, caller.organization_id(), &request.id, expected, &draft).await? {
+                match store
+                    .save_draft(&actor, caller.organization_id(), &request.id, expected, &draft)
+                    .await?
+                {
                     Save::Saved { updated_at } => updated_at,
                     Save::Modified { updated_at } => return Err(modified(updated_at)),
                 }
@@ -63,6 +66,16 @@ impl Workflows {
         };
         Ok(v1::ApplyGraphOpsResponse { data: Some(data) })
     }
+
+    fn apply(&self, graph: &Graph, operations: Vec<GraphOp>) -> ops::OpsResult {
+        let context = OpsContext {
+            kinds: &*self.services.registry,
+            functions: &NoCustomFunctions,
+            // There are no credentials yet, so none can be named.
+            credential_app: &|_| None,
+        };
+        ops::apply(graph, operations, &context)
+    }
 }
 
 /// The refusal of a batch that asked for all or nothing.
@@ -71,16 +84,21 @@ fn rejected(errors: &[ops::OpError]) -> Error {
         path: format!("ops[{}]", error.index),
         message: format!("{}: {}", error.code, error.message),
     };
-    Error::new(ErrorReason::ValidationError, "The batch is atomic and some of its operations failed; nothing was saved.")
-        .with_violations(errors.iter().map(violation).collect())
+    Error::new(
+        ErrorReason::ValidationError,
+        "The batch is atomic and some of its operations failed; nothing was saved.",
+    )
+    .with_violations(errors.iter().map(violation).collect())
 }
 
 /// An operation as the engine takes it.
 fn read(index: usize, op: v1::GraphOp) -> Result<GraphOp> {
     let place = Place(index);
-    let Some(op) = op.op else { return Err(place.refuse("op", "is required")) };
+    let Some(op) = op.op else {
+        return Err(place.refuse("op", "is required"));
+    };
     Ok(match op {
-        Op::AddNode(op) => GraphOp::AddNode(add_node(place, op)?),
+        Op::AddNode(op) => GraphOp::AddNode(Box::new(add_node(place, op)?)),
         Op::UpdateParams(op) => GraphOp::UpdateParams {
             mode: mode(op.mode()),
             node: place.node("nodeId", op.node_id)?,
@@ -102,13 +120,18 @@ fn read(index: usize, op: v1::GraphOp) -> Result<GraphOp> {
             let edge_type = edge_type(op.r#type());
             GraphOp::Disconnect(place.edge(op.edge_id, op.from, op.to, edge_type)?)
         }
-        Op::RemoveNode(op) => {
-            GraphOp::RemoveNode { node: place.node("nodeId", op.node_id)?, heal: op.heal.unwrap_or_default() }
-        }
-        Op::RenameNode(op) => GraphOp::RenameNode { node: place.node("nodeId", op.node_id)?, name: op.name },
-        Op::SetCredential(op) => {
-            GraphOp::SetCredential { node: place.node("nodeId", op.node_id)?, credential_id: op.credential_id }
-        }
+        Op::RemoveNode(op) => GraphOp::RemoveNode {
+            node: place.node("nodeId", op.node_id)?,
+            heal: op.heal.unwrap_or_default(),
+        },
+        Op::RenameNode(op) => GraphOp::RenameNode {
+            node: place.node("nodeId", op.node_id)?,
+            name: op.name,
+        },
+        Op::SetCredential(op) => GraphOp::SetCredential {
+            node: place.node("nodeId", op.node_id)?,
+            credential_id: op.credential_id,
+        },
         Op::SetEdgeFilter(op) => {
             let edge_type = edge_type(op.r#type());
             GraphOp::SetEdgeFilter {
@@ -135,7 +158,10 @@ fn add_node(place: Place, op: v1::AddNode) -> Result<AddNode> {
         y: op.y,
         connection_id: op.connection_id,
         credential_id: op.credential_id,
-        after: op.after.map(|after| place.node("after", Some(after))).transpose()?,
+        after: op
+            .after
+            .map(|after| place.node("after", Some(after)))
+            .transpose()?,
         scaffold: op.scaffold.unwrap_or_default(),
     })
 }
