@@ -1,3 +1,4 @@
 //! The engine of Switchyard, pure: no clock, no randomness, no I/O, no async.
 
 pub mod expression;
+pub mod schedule;
