@@ -3,9 +3,9 @@
 use sqlx::AssertSqlSafe;
 
 use super::activity::{Actor, Entry, record};
-use super::database::{Row, values};
 use super::organization::ORGANIZATION_COLUMNS;
 use super::plan::PLAN_COLUMNS;
+use super::value::{Row, values};
 use super::{Organization, Role, Store, StoreError};
 use crate::{clock, id};
 

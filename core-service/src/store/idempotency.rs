@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::commit::{CreateOutcome, NewRun};
-use super::database::{Row, Session, Value, values};
+use super::database::Session;
 use super::dialect::{BatchStatement, Kind};
+use super::run_batch::{CreateOutcome, NewRun};
+use super::value::{Row, Value, values};
 use super::{Store, StoreError};
 
 /// Organization, workflow, key.

@@ -3,10 +3,11 @@
 use sqlx::AssertSqlSafe;
 
 use super::activity::{Actor, Entry, record};
-use super::database::{Row, Session, Value, values};
+use super::database::Session;
 use super::organization::ORGANIZATION_COLUMNS;
 use super::page::{Position, like_pattern, name_key};
 use super::plan::PLAN_COLUMNS;
+use super::value::{Row, Value, values};
 use super::{Deployment, Organization, Store, StoreError};
 use crate::clock;
 
