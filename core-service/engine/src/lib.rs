@@ -29,3 +29,6 @@ mod testing;
 pub mod timer;
 pub mod topology;
 mod view;
+
+#[cfg(test)]
+mod tests;

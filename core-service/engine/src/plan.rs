@@ -3,6 +3,7 @@
 //! A plan is immutable and shared; whoever keeps plans keeps them by [`Graph::content_hash`]. Nodes are addressed by
 //! index in order of id, edges by index in the graph's order.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::config::{Join, OnError, Retry};
@@ -72,6 +73,18 @@ pub struct PlanEdge {
     /// When it is taken.
     pub edge_type: EdgeType,
     pub(crate) filter: Option<CompiledFilter>,
+}
+
+/// Nodes and edges in brief: `1:manual_trigger 2:set 1-2`.
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Plan(")?;
+        self.nodes
+            .iter()
+            .try_for_each(|node| write!(f, "{}:{} ", node.id, node.module_slug))?;
+        self.edges.iter().try_for_each(|edge| write!(f, "{} ", edge.id))?;
+        f.write_str(")")
+    }
 }
 
 impl Plan {

@@ -51,7 +51,7 @@ pub struct Finished {
 }
 
 /// A scope: the run's own, or one iteration of a splitter's.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Frame {
     pub(crate) iteration: Iteration,
     pub(crate) slots: Vec<Slot>,

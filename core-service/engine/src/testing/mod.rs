@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+pub(crate) mod world;
+
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
