@@ -8,11 +8,11 @@ use core_service::store::{Driver, NewRun, RunBatch, RunStatus, Segment};
 
 use crate::fixture::{Fixture, summary};
 
-const RUNS: usize = 100_000;
+const RUNS: usize = 50_000;
 
 async fn run_starts_a_second(fixture: &Fixture) {
     let lease = fixture.lease().await;
-    for size in [64, 256] {
+    for size in [64, 256, 64] {
         let batches: Vec<RunBatch> = (0..RUNS / size)
             .map(|_| RunBatch {
                 creates: (0..size).map(|_| finished(fixture)).collect(),

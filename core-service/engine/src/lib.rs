@@ -20,6 +20,7 @@ pub mod problem;
 pub mod regions;
 pub mod report;
 mod routing;
+pub mod schedule;
 pub mod scope;
 pub mod start;
 pub mod state;

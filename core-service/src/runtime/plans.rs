@@ -30,6 +30,13 @@ impl GraphRef {
             Self::Frozen(graph) => &graph.content_hash,
         }
     }
+
+    pub(super) fn into_content_hash(self) -> String {
+        match self {
+            Self::Stored(content_hash) => content_hash,
+            Self::Frozen(graph) => graph.content_hash,
+        }
+    }
 }
 
 /// A plan and the custom functions its graph froze.

@@ -4,20 +4,20 @@
 //! them is refused rather than answered otherwise.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use contract::access::Public;
 use contract::v1::{self, ErrorReason};
+use engine::kinds::{ResponseMode, Verify};
 use engine::start::{Start, StartError, StartFrom};
-use moka::sync::Cache;
 use serde_json::{Map, Value, json};
 
+use super::target::Target;
 use super::{Services, service, start};
 use crate::auth::Authorized;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::runtime::{GraphRef, PlanError, StartRun, StartRunError, Trigger};
-use crate::store::{IdempotencyKey, Store, StoreError, WebhookTarget};
+use crate::store::IdempotencyKey;
 
 /// The largest message: the largest body an operator may allow, and its headers.
 pub(super) const MAX_MESSAGE_BYTES: usize = 64 << 20;
@@ -26,44 +26,6 @@ const MAX_DEPTH: usize = contract::json::MAX_DEPTH;
 /// Headers that make a repeated delivery find the first run, in order of precedence.
 const DELIVERY_IDS: [&str; 2] = ["webhook-id", "idempotency-key"];
 const MAX_DELIVERY_ID: usize = 255;
-/// How long a looked-up target is believed on nodes other than the one that changed it.
-const BELIEVED: Duration = Duration::from_millis(500);
-
-/// What webhooks lead to, looked up once in a while.
-#[derive(Clone)]
-pub struct WebhookTargets {
-    store: Store,
-    known: Cache<String, Arc<WebhookTarget>>,
-}
-
-impl WebhookTargets {
-    /// Looks targets up in this store.
-    pub fn new(store: Store) -> Self {
-        Self {
-            store,
-            known: Cache::builder()
-                .max_capacity(100_000)
-                .time_to_live(BELIEVED)
-                .build(),
-        }
-    }
-
-    async fn find(&self, webhook_id: &str) -> Result<Option<Arc<WebhookTarget>>, StoreError> {
-        if let Some(known) = self.known.get(webhook_id) {
-            return Ok(Some(known));
-        }
-        let found = self.store.webhook_target(webhook_id).await?.map(Arc::new);
-        if let Some(target) = &found {
-            self.known.insert(webhook_id.to_owned(), Arc::clone(target));
-        }
-        Ok(found)
-    }
-
-    /// Forgets what was looked up, so that a change made here holds at once.
-    pub fn forget(&self) {
-        self.known.invalidate_all();
-    }
-}
 
 pub(super) struct WebhookIngress {
     services: Services,
@@ -85,12 +47,12 @@ impl WebhookIngress {
     ) -> Result<v1::ReceiveWebhookResponse> {
         let target = self.services.targets.find(&request.webhook_id).await?;
         let target = target.ok_or_else(|| Error::not_found("webhook"))?;
-        if target.method != request.method {
-            let message = format!("The webhook takes {}, not {}.", target.method, request.method);
+        if target.method() != request.method {
+            let message = format!("The webhook takes {}, not {}.", target.method(), request.method);
             return Err(Error::new(ErrorReason::MethodNotAllowed, message));
         }
         let run = run(&target, request)?;
-        start::check_billing(&target.organization)?;
+        start::check_billing(&target.row.organization)?;
         let started = self
             .services
             .runtime
@@ -125,12 +87,18 @@ fn not_live() -> Error {
 }
 
 /// The run that a call starts.
-fn run(target: &WebhookTarget, request: v1::ReceiveWebhookRequest) -> Result<StartRun> {
+fn run(target: &Target, request: v1::ReceiveWebhookRequest) -> Result<StartRun> {
     let body = body(&request)?;
+    let Target { row: target, settings } = target;
     let live = target.enabled && target.active;
-    let (Some(binding), Some(deployment), true) = (&target.binding, &target.deployment, live) else {
+    let (Some(binding), Some(deployment), Some(settings), true) =
+        (&target.binding, &target.deployment, settings, live)
+    else {
         return Err(not_live());
     };
+    if settings.response_mode != ResponseMode::Immediate || settings.verify != Verify::None {
+        return Err(Error::unimplemented());
+    }
     let idempotency = delivery_id(&request);
     let v1::ReceiveWebhookRequest {
         webhook_id,

@@ -12,6 +12,7 @@ mod ingress;
 mod report;
 mod run;
 mod start;
+mod target;
 mod webhook;
 mod workflow;
 
@@ -24,7 +25,7 @@ use contract::validation::Validate;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
-pub use ingress::WebhookTargets;
+pub use target::WebhookTargets;
 
 use crate::auth::{Authorized, Gate, KeyHasher};
 use crate::error::{Error, Result};

@@ -3,6 +3,7 @@
 use contract::scope::{WebhookWrite, WorkflowRead, WorkflowWrite};
 use contract::v1::{self, ErrorReason};
 use engine::graph::Node;
+use engine::kinds::WebhookSettings;
 
 use super::cursor::Pages;
 use super::{Services, given, graph, page_size, service};
@@ -12,7 +13,6 @@ use crate::id;
 use crate::store::{Mint, NewWebhook, Position, Webhook};
 
 const DEFAULT_PAGE: i64 = 50;
-const DEFAULT_METHOD: &str = "POST";
 /// The path below the base URL that webhook ids follow.
 const HOOKS: &str = "/hooks/";
 
@@ -51,7 +51,7 @@ impl Webhooks {
             workflow_id: &workflow.id,
             node_id,
             node_name: &node.name,
-            method: method(node),
+            method: &method(node),
             webhook_id: &id::new_webhook().map_err(Error::internal)?,
         };
         let (webhook, already_bound) = match store
@@ -167,10 +167,7 @@ impl Webhooks {
     }
 }
 
-/// The HTTP method of a webhook trigger node.
-pub(super) fn method(node: &Node) -> &str {
-    node.params
-        .get("method")
-        .and_then(|method| method.as_str())
-        .unwrap_or(DEFAULT_METHOD)
+/// The HTTP method of a webhook trigger node; a draft's may be unusable yet.
+pub(super) fn method(node: &Node) -> String {
+    WebhookSettings::from_params(&node.params).unwrap_or_default().method
 }

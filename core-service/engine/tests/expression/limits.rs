@@ -45,14 +45,8 @@ fn nesting_within_the_limit_is_evaluated_on_a_small_stack() {
             (nested("1 + (", "1", ")", 31), json!(32)),
             (nested("if(true; ", "1", "; 0)", deep), json!(1)),
             (nested("{a: ", "1.body.id", "}", 1), json!({"a": 7})),
-            (
-                nested("true and not false == (0 < 1 + 1 * ", "2", ")", 8),
-                json!(null),
-            ),
         ] {
-            if !expected.is_null() {
-                assert_eq!(render(&text), Ok(expected), "{text}");
-            }
+            assert_eq!(render(&text), Ok(expected), "{text}");
         }
     });
 }

@@ -9,6 +9,7 @@ use engine::plan::Plan;
 use super::{Workflows, graph, version_no};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
+use crate::services::webhook;
 use crate::store::{self, Deploy, NewDeployment};
 
 impl Workflows {
@@ -81,19 +82,11 @@ impl Workflows {
         workflow_id: &str,
         graph: &Graph,
     ) -> Result<()> {
-        let triggers = graph
-            .nodes
-            .iter()
-            .filter(|node| node.kind.as_deref() == Some("webhook_trigger"));
-        let nodes: Vec<(i64, &str, &str)> = triggers
-            .map(|node| {
-                (
-                    node.id,
-                    node.name.as_str(),
-                    crate::services::webhook::method(node),
-                )
-            })
-            .collect();
+        let triggers = graph.nodes.iter().filter(|node| node.kind.as_deref() == Some("webhook_trigger"));
+        let described: Vec<(i64, &str, String)> =
+            triggers.map(|node| (node.id, node.name.as_str(), webhook::method(node))).collect();
+        let nodes: Vec<(i64, &str, &str)> =
+            described.iter().map(|(id, name, method)| (*id, *name, method.as_str())).collect();
         Ok(self
             .services
             .store
