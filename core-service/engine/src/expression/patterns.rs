@@ -6,7 +6,7 @@
 use regex::{Regex, RegexBuilder};
 use std::cell::RefCell;
 
-/// What a compiled expression, and again the cache it searches with, may take in bytes: `\w{50}` fits.
+/// What a compiled expression, and again the cache it searches with, may take in bytes: `\w{20}` fits.
 const MAX_COMPILED_BYTES: usize = 2 * 1024 * 1024;
 /// The deepest nesting of groups.
 const MAX_NESTING: u32 = 50;

@@ -223,7 +223,7 @@ fn a_loop_pays_for_its_regular_expressions_once() {
 fn regular_expressions_that_compile_to_too_much_fail_when_they_are_used() {
     assert!(failure(r#"test("a"; "(?:a{1000}){1000}")"#).contains("too large"));
     assert!(failure(r#"test("a"; "\w{1000}")"#).contains("too large"));
-    assert_eq!(value(r#"test(repeat("a"; 50); "^\w{50}$")"#), json!(true));
+    assert_eq!(value(r#"test(repeat("a"; 20); "^\w{20}$")"#), json!(true));
 }
 
 #[test]
