@@ -1,0 +1,446 @@
+//! One step at work: takes an input in, then advances what is ready until nothing is.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::config::OnError;
+use crate::event::{Event, EventBody, Failure, NodeKey, Outcome};
+use crate::failure::NodeError;
+use crate::fold::error_value;
+use crate::kind::{Behaviour, ConditionMode};
+use crate::plan::PlanNode;
+use crate::routing::Router;
+use crate::scope::Environment;
+use crate::start::StartError;
+use crate::state::{NodeStatus, Place, RunState};
+use crate::step::{Command, Execute, Input, STEP_BUDGET, Step, StepError};
+use crate::timer::TimerKey;
+use crate::view::NodeView;
+
+/// The code of a failure of the engine itself.
+const ENGINE_ERROR: &str = "ENGINE_ERROR";
+
+pub(crate) struct Driver<'a> {
+    state: &'a mut RunState,
+    environment: &'a dyn Environment,
+    now_ms: i64,
+    step: Step,
+}
+
+/// Whether an attempt that failed may be followed by another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Retries {
+    Allowed,
+    /// The effect has happened: trying again would repeat it.
+    Never,
+}
+
+impl<'a> Driver<'a> {
+    pub(crate) fn new(state: &'a mut RunState, now_ms: i64, environment: &'a dyn Environment) -> Self {
+        Self {
+            state,
+            environment,
+            now_ms,
+            step: Step::default(),
+        }
+    }
+
+    /// Takes the input in. On an error nothing has changed.
+    pub(crate) fn accept(&mut self, input: Input) -> Result<(), StepError> {
+        match input {
+            Input::Start(start) => {
+                if self.state.started_at_ms.is_some() {
+                    return Err(StartError::Started.into());
+                }
+                let started = start.resolve(&self.state.plan)?;
+                self.record(EventBody::RunStarted(started));
+            }
+            Input::NodeFinished { key, attempt, result } => self.node_finished(&key, attempt, result),
+            Input::TimerFired(TimerKey::Node(key)) => self.node_timer(&key),
+            Input::TimerFired(TimerKey::Run) => self.run_timer(),
+            Input::Cancel => self.terminate(Outcome::Cancelled, None),
+            Input::Fail(failure) => self.terminate(Outcome::Failed, Some(failure)),
+            Input::RetryNode(node) => self.retry_node(node)?,
+            Input::Resume => self.resume(),
+            Input::Continue => {}
+        }
+        Ok(())
+    }
+
+    /// Advances what is ready until nothing is, or until the step's budget is spent.
+    pub(crate) fn run(&mut self) {
+        let mut budget = STEP_BUDGET;
+        while let (true, Some(&place)) = (self.may_begin(), self.state.agenda.front()) {
+            if budget == 0 {
+                self.step.commands.push(Command::Continue);
+                return;
+            }
+            budget -= 1;
+            self.advance(place);
+        }
+        self.conclude();
+    }
+
+    pub(crate) fn finish(mut self) -> Step {
+        self.arm_deadline();
+        self.step
+    }
+
+    fn may_begin(&self) -> bool {
+        self.state.started_at_ms.is_some() && self.state.finished.is_none() && self.state.failing.is_none()
+    }
+
+    /// Ends the run when nothing more can happen.
+    fn conclude(&mut self) {
+        if self.state.started_at_ms.is_none() || self.state.finished.is_some() || self.state.running > 0 {
+            return;
+        }
+        match self.state.failing.clone() {
+            Some(failure) => self.terminate(Outcome::Failed, Some(failure)),
+            None if self.state.waiting == 0 && self.state.agenda.is_empty() => {
+                self.terminate(Outcome::Succeeded, None);
+            }
+            None => {}
+        }
+    }
+
+    fn advance(&mut self, place: Place) {
+        let plan = Arc::clone(&self.state.plan);
+        let node = plan.node_at(place.node);
+        let slot = self.state.slot(place);
+        if !slot.is_start && slot.delivered == 0 {
+            let key = self.state.key(place);
+            return self.record(EventBody::NodeSkipped { key });
+        }
+        let view = self.view(place);
+        if node.disabled {
+            let input = crate::scope::NodeScope::input(&view);
+            return self.complete(place, Arc::unwrap_or_clone(input));
+        }
+        match &node.behaviour {
+            Behaviour::Trigger => {
+                let input = Value::clone(&self.state.input);
+                self.complete(place, input);
+            }
+            Behaviour::Pure(pure) => match pure.evaluate(&view) {
+                Ok(output) => self.complete(place, output),
+                Err(error) => self.attempt_failed(place, error, Retries::Allowed),
+            },
+            Behaviour::External(external) => match external.request(&view) {
+                Ok(request) => self.execute(place, request),
+                Err(error) => self.attempt_failed(place, error, Retries::Allowed),
+            },
+            Behaviour::Condition(mode) => self.branch(place, *mode),
+            Behaviour::Wait(wait) => match wait.due_at_ms(&view) {
+                Ok(due_at_ms) if due_at_ms <= self.now_ms => self.complete(place, wait_output(due_at_ms)),
+                Ok(due_at_ms) => self.wait(place, due_at_ms),
+                Err(error) => self.attempt_failed(place, error, Retries::Allowed),
+            },
+            Behaviour::Stop(stop) => match stop.evaluate(&view) {
+                Ok(end) => {
+                    let failure = end.failure();
+                    self.record_completed(place, Arc::new(end.output()), Vec::new());
+                    self.terminate(end.outcome, failure);
+                }
+                Err(error) => self.attempt_failed(place, error, Retries::Allowed),
+            },
+        }
+    }
+
+    fn execute(&mut self, place: Place, request: Value) {
+        let key = self.state.key(place);
+        self.record(EventBody::NodeStarted { key: key.clone() });
+        let command = self.execute_command(place, key, request);
+        self.step.commands.push(command);
+    }
+
+    fn execute_command(&self, place: Place, key: NodeKey, request: Value) -> Command {
+        Command::Execute(Execute {
+            key,
+            run_attempt: self.state.run_attempt,
+            attempt: self.state.slot(place).attempt,
+            request,
+            timeout_ms: self.state.plan.node_at(place.node).timeout_ms,
+        })
+    }
+
+    fn wait(&mut self, place: Place, due_at_ms: i64) {
+        let key = self.state.key(place);
+        self.record(EventBody::NodeWaiting {
+            key: key.clone(),
+            due_at_ms: Some(due_at_ms),
+        });
+        self.step.commands.push(Command::SetTimer {
+            key: TimerKey::Node(key),
+            due_at_ms,
+        });
+    }
+
+    /// A condition's output names the edges it took, so they are chosen first.
+    fn branch(&mut self, place: Place, mode: ConditionMode) {
+        let plan = Arc::clone(&self.state.plan);
+        let node = plan.node_at(place.node);
+        match Router::new(&plan, node).completed(&self.view(place), mode) {
+            Ok(taken) => {
+                let edge_id = |&at: &u32| plan.edge_at(node.outgoing[at as usize]).id.as_str();
+                let matched: Vec<&str> = taken.iter().map(edge_id).collect();
+                self.record_completed(place, Arc::new(json!({ "matched": matched })), taken);
+            }
+            Err(error) => self.attempt_failed(place, error.into(), Retries::Allowed),
+        }
+    }
+
+    /// Records an output and the edges it takes.
+    fn complete(&mut self, place: Place, output: Value) {
+        let mut output = as_object(output);
+        self.environment.mask(&mut output);
+        let plan = Arc::clone(&self.state.plan);
+        let view = self.view(place).with_own(&output);
+        match Router::new(&plan, plan.node_at(place.node)).completed(&view, ConditionMode::All) {
+            Ok(taken) => self.record_completed(place, Arc::new(output), taken),
+            Err(error) => self.attempt_failed(place, error.into(), Retries::Never),
+        }
+    }
+
+    fn record_completed(&mut self, place: Place, output: Arc<Value>, taken: Vec<u32>) {
+        let key = self.state.key(place);
+        self.record(EventBody::NodeCompleted { key, output, taken });
+    }
+
+    /// Tries again later, or hands the failure to whoever takes care of it.
+    fn attempt_failed(&mut self, place: Place, error: NodeError, retries: Retries) {
+        let plan = Arc::clone(&self.state.plan);
+        let node = plan.node_at(place.node);
+        let asked_ms = error.retry_after_ms.unwrap_or(0);
+        let mut failure = error.into_failure();
+        self.environment.mask_text(&mut failure.message);
+        if let (Retries::Allowed, true, Some(delay_ms)) =
+            (retries, self.may_begin(), self.next_delay_ms(place, node))
+        {
+            let due_at_ms = self.now_ms.saturating_add_unsigned(delay_ms.max(asked_ms));
+            let key = self.state.key(place);
+            self.record(EventBody::NodeRetrying {
+                key: key.clone(),
+                failure,
+                due_at_ms,
+            });
+            self.step.commands.push(Command::SetTimer {
+                key: TimerKey::Node(key),
+                due_at_ms,
+            });
+            return;
+        }
+        let error = error_value(&failure);
+        let router = Router::new(&plan, node);
+        let mut taken = router.failed(&self.view(place), &error);
+        let continues = taken.is_empty() && node.on_error == Some(OnError::Continue);
+        if continues {
+            let output = json!({ "error": error });
+            taken = router.continued(&self.view(place).with_own(&output));
+        }
+        let handled = continues || !taken.is_empty();
+        let key = self.state.key(place);
+        self.record(EventBody::NodeFailed {
+            key,
+            failure,
+            taken,
+            handled,
+        });
+    }
+
+    fn next_delay_ms(&self, place: Place, node: &PlanNode) -> Option<u64> {
+        let slot = self.state.slot(place);
+        // A node on the agenda begins and fails in one event, which counts the attempt.
+        let attempt = slot.attempt + u32::from(slot.ready);
+        node.retry.as_ref()?.delay_after(attempt)
+    }
+
+    fn node_finished(&mut self, key: &NodeKey, attempt: u32, result: Result<Value, NodeError>) {
+        let Some(place) = self.state.place(key) else {
+            return;
+        };
+        let slot = self.state.slot(place);
+        let late = self.state.finished.is_some() && slot.status == NodeStatus::Cancelled;
+        if slot.attempt != attempt || !(slot.status == NodeStatus::Running || late) {
+            return;
+        }
+        match result {
+            Ok(output) => self.complete(place, output),
+            Err(error) => self.attempt_failed(place, error, Retries::Allowed),
+        }
+    }
+
+    fn node_timer(&mut self, key: &NodeKey) {
+        let Some(place) = self.state.place(key) else {
+            return;
+        };
+        let slot = self.state.slot(place);
+        let Some(due_at_ms) = slot
+            .due_at_ms
+            .filter(|due| *due <= self.now_ms && self.may_begin())
+        else {
+            return;
+        };
+        match slot.status {
+            NodeStatus::Waiting => self.complete(place, wait_output(due_at_ms)),
+            NodeStatus::Retrying => self.state.put_on_agenda(place),
+            _ => {}
+        }
+    }
+
+    fn run_timer(&mut self) {
+        self.state.armed_deadline_ms = None;
+        if self
+            .state
+            .deadline_ms()
+            .is_some_and(|deadline| deadline <= self.now_ms)
+        {
+            let message = format!(
+                "the run took longer than {} ms",
+                self.state.timeout_ms.unwrap_or_default()
+            );
+            self.terminate(
+                Outcome::Failed,
+                Some(Failure {
+                    code: "RUN_TIMEOUT".into(),
+                    message,
+                }),
+            );
+        }
+    }
+
+    fn retry_node(&mut self, node: i64) -> Result<(), StepError> {
+        if self.state.finished.is_none() {
+            return Err(StepError::NotFinished);
+        }
+        let failed = |place| self.state.slot(place).status == NodeStatus::Failed;
+        if !self.state.place(&NodeKey::root(node)).is_some_and(failed) {
+            return Err(StepError::NotFailed(node));
+        }
+        self.record(EventBody::RunResumed { node });
+        Ok(())
+    }
+
+    /// Ends the run now: what is in flight is given up.
+    fn terminate(&mut self, outcome: Outcome, failure: Option<Failure>) {
+        if self.state.finished.is_some() || self.state.started_at_ms.is_none() {
+            return;
+        }
+        let in_flight = |place: &&Place| self.state.slot(**place).status.is_in_flight();
+        let given_up: Vec<NodeKey> = self
+            .state
+            .order
+            .iter()
+            .filter(in_flight)
+            .map(|place| self.state.key(*place))
+            .collect();
+        self.step
+            .commands
+            .retain(|command| matches!(command, Command::Continue));
+        if self.state.running > 0 {
+            self.step.commands.push(Command::AbortExecutions);
+        }
+        if self.state.waiting > 0 || self.state.armed_deadline_ms.take().is_some() {
+            self.step.commands.push(Command::CancelTimers);
+        }
+        for key in given_up {
+            self.record(EventBody::NodeCancelled { key });
+        }
+        self.record(EventBody::RunFinished {
+            outcome,
+            failure: failure.clone(),
+        });
+        self.step.commands.push(Command::Finish { outcome, failure });
+    }
+
+    /// Says again what the journal shows as outstanding.
+    fn resume(&mut self) {
+        self.state.armed_deadline_ms = None;
+        if let Some(finished) = self.state.finished.clone() {
+            let (outcome, failure) = (finished.outcome, finished.failure);
+            self.step.commands.push(Command::Finish { outcome, failure });
+            return;
+        }
+        for place in self.state.order.clone() {
+            let slot = self.state.slot(place);
+            let key = self.state.key(place);
+            match (slot.status, slot.due_at_ms) {
+                (NodeStatus::Running, _) => self.execute_again(place, key),
+                (NodeStatus::Waiting | NodeStatus::Retrying, Some(due_at_ms)) => {
+                    self.step.commands.push(Command::SetTimer {
+                        key: TimerKey::Node(key),
+                        due_at_ms,
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn execute_again(&mut self, place: Place, key: NodeKey) {
+        let plan = Arc::clone(&self.state.plan);
+        let Behaviour::External(external) = &plan.node_at(place.node).behaviour else {
+            let error = NodeError::new(ENGINE_ERROR, "the node cannot be executed again");
+            return self.attempt_failed(place, error, Retries::Never);
+        };
+        match external.request(&self.view(place)) {
+            Ok(request) => {
+                let command = self.execute_command(place, key, request);
+                self.step.commands.push(command);
+            }
+            Err(error) => self.attempt_failed(place, error, Retries::Allowed),
+        }
+    }
+
+    /// Keeps the run's own timer at its deadline, which moves whenever the run has waited.
+    fn arm_deadline(&mut self) {
+        let deadline_ms = self.state.deadline_ms();
+        if deadline_ms == self.state.armed_deadline_ms {
+            return;
+        }
+        let command = match deadline_ms {
+            Some(due_at_ms) => Command::SetTimer {
+                key: TimerKey::Run,
+                due_at_ms,
+            },
+            None => Command::CancelTimer(TimerKey::Run),
+        };
+        self.state.armed_deadline_ms = deadline_ms;
+        self.step.commands.push(command);
+    }
+
+    fn view(&self, place: Place) -> NodeView<'_> {
+        // A node in flight keeps the instant it began at.
+        let now_ms = match self.state.slot(place).status {
+            NodeStatus::Running => self.state.slot(place).began_at_ms.unwrap_or(self.now_ms),
+            _ => self.now_ms,
+        };
+        NodeView::new(self.state, self.environment, place, now_ms)
+    }
+
+    fn record(&mut self, body: EventBody) {
+        let event = Event {
+            at_ms: self.now_ms,
+            body,
+        };
+        let applied = self.state.apply(&event);
+        debug_assert_eq!(
+            applied,
+            Ok(()),
+            "the engine recorded an event that its own fold refuses"
+        );
+        self.step.events.push(event);
+    }
+}
+
+fn as_object(output: Value) -> Value {
+    match output {
+        Value::Object(_) => output,
+        other => Value::Object(Map::from_iter([(String::from("value"), other)])),
+    }
+}
+
+fn wait_output(due_at_ms: i64) -> Value {
+    json!({ "until": due_at_ms })
+}

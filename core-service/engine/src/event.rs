@@ -1,0 +1,120 @@
+//! The events of a run: everything the engine decided, and all that its state is made of.
+//!
+//! [`crate::journal`] gives them their stored form. Nothing in an event is ever computed again: replay only reads.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::iteration::Iteration;
+
+/// One event and when it happened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Epoch milliseconds.
+    pub at_ms: i64,
+    /// What happened.
+    pub body: EventBody,
+}
+
+/// A node in one iteration of its scope.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeKey {
+    /// The node's id.
+    pub node: i64,
+    /// The iteration it runs in.
+    pub iteration: Iteration,
+}
+
+impl NodeKey {
+    /// A node in the run's own scope.
+    pub fn root(node: i64) -> Self {
+        Self {
+            node,
+            iteration: Iteration::ROOT,
+        }
+    }
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EventBody {
+    /// The run's first event.
+    RunStarted(RunStarted),
+    /// A node is about to be executed outside the engine.
+    NodeStarted { key: NodeKey },
+    /// A node waits for an instant, or for an answer when `due_at_ms` is absent.
+    NodeWaiting { key: NodeKey, due_at_ms: Option<i64> },
+    /// A node completed. `taken` holds positions in its outgoing edges.
+    NodeCompleted {
+        key: NodeKey,
+        output: Arc<Value>,
+        taken: Vec<u32>,
+    },
+    /// A node failed for good. Not `handled`: the failure fails the run.
+    NodeFailed {
+        key: NodeKey,
+        failure: Failure,
+        taken: Vec<u32>,
+        handled: bool,
+    },
+    /// An attempt at a node failed, the next is due later.
+    NodeRetrying {
+        key: NodeKey,
+        failure: Failure,
+        due_at_ms: i64,
+    },
+    /// Every edge into the node is dead.
+    NodeSkipped { key: NodeKey },
+    /// The node was in flight and is given up.
+    NodeCancelled { key: NodeKey },
+    /// A failed run goes on: the node and all below it run again.
+    RunResumed { node: i64 },
+    /// The run is over.
+    RunFinished {
+        outcome: Outcome,
+        failure: Option<Failure>,
+    },
+    /// A node opened a scope with an iteration for each item.
+    ItemsOpened { key: NodeKey, items: Arc<Value> },
+    /// An iteration began; `key.iteration` is the iteration itself.
+    ItemStarted { key: NodeKey, taken: Vec<u32> },
+    /// Nothing is left to do in an iteration.
+    ItemFinished { key: NodeKey },
+}
+
+/// How a run began.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunStarted {
+    /// The run's attempt, from 1.
+    pub attempt: u32,
+    /// Ids of the nodes the run starts at.
+    pub start_nodes: Vec<i64>,
+    /// The output of the trigger among them.
+    pub input: Arc<Value>,
+    /// Outputs of nodes that do not run, by id.
+    pub seeds: Vec<(i64, Arc<Value>)>,
+    /// Milliseconds the run may take, waiting not counted.
+    pub timeout_ms: Option<u64>,
+}
+
+/// Why a node or a run failed: a code of the contract's table and a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct Failure {
+    /// Such as `EXPRESSION_ERROR`.
+    pub code: String,
+    /// One sentence for people.
+    pub message: String,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing was left to do and no failure was unhandled.
+    Succeeded,
+    /// A failure was not handled, or the run was stopped as failed.
+    Failed,
+    /// Somebody cancelled it.
+    Cancelled,
+}
