@@ -10,7 +10,7 @@ use crate::event::{Event, EventBody, NodeKey};
 use crate::graph::{Edge, EdgeType, Graph};
 use crate::plan::Plan;
 use crate::start::Start;
-use crate::state::RunStatus;
+use crate::state::{NodeStatus, RunStatus};
 use crate::step::{Command, Input};
 use crate::testing::world::{Crash, World, assert_same, replay};
 use crate::testing::{CONSTANTS, graph, key, plan, registry, set_config, set_params};
@@ -102,6 +102,10 @@ fn build(nodes: &[RandomNode], edges: &[RandomEdge]) -> Graph {
             _ => {}
         }
         set_config(&mut graph, id, node.config.clone());
+        if node.kind == "call" {
+            let seen = json!({ "item": "{{$item}}", "index": "{{$index}}", "first": "{{$node(2)}}", "error": "{{error.code}}" });
+            set_params(&mut graph, id, json!({ "body": seen }));
+        }
         if node.kind == "wait" {
             set_params(&mut graph, id, json!({ "amount": id, "unit": "seconds" }));
         }
@@ -217,6 +221,17 @@ proptest! {
         prop_assert_eq!(ended_twice(&world.journal), []);
         let credits: u64 = world.state.nodes().map(|node| u64::from(node.credits_used)).sum();
         prop_assert_eq!(world.state.credits_used(), credits);
+        for report in world.state.nodes() {
+            use NodeStatus::{Completed, Failed, Skipped};
+            let (node, status) = (report.node, report.status);
+            let executed = matches!(status, Completed | Failed) && !node.disabled;
+            let costs = executed && matches!(node.module_slug.as_str(), "set" | "call");
+            prop_assert!(!executed || report.credits_used == u32::from(costs), "node {}", node.id);
+            let ended = matches!(status, Completed | Failed | Skipped);
+            let stopped = world.plan.nodes().iter().any(|node| node.module_slug == "stop");
+            let succeeded = world.state.status() == RunStatus::Succeeded;
+            prop_assert!(ended || stopped || !succeeded, "node {} is {}", node.id, status.as_str());
+        }
     }
 
     #[test]
