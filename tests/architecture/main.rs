@@ -38,7 +38,15 @@ const RULES: &[Rule] = &[
         says: "gRPC is known at the edge only",
         word: r"\btonic(_\w+)?\b",
         folder: "core-service/src",
-        allowed: &["services/", "auth/", "error.rs", "lib.rs", "main.rs", "admin.rs", "operations.rs"],
+        allowed: &[
+            "services/",
+            "auth/",
+            "error.rs",
+            "lib.rs",
+            "main.rs",
+            "admin.rs",
+            "operations.rs",
+        ],
     },
     Rule {
         says: "only main.rs joins core and facade",
@@ -101,12 +109,19 @@ fn sources_keep_to_their_rooms() {
             for (number, line) in source.lines_holding(&word) {
                 seen_where_allowed |= allowed;
                 if !allowed {
-                    broken.push(format!("{}: {}/{}:{number}: {line}", rule.says, rule.folder, source.name));
+                    broken.push(format!(
+                        "{}: {}/{}:{number}: {line}",
+                        rule.says, rule.folder, source.name
+                    ));
                 }
             }
         }
         // A rule that finds nothing anywhere has lost its word.
-        assert!(rule.allowed.is_empty() || seen_where_allowed, "nothing holds {}", rule.word);
+        assert!(
+            rule.allowed.is_empty() || seen_where_allowed,
+            "nothing holds {}",
+            rule.word
+        );
     }
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
 }
@@ -114,8 +129,22 @@ fn sources_keep_to_their_rooms() {
 #[test]
 fn the_engine_depends_on_nothing_that_waits_or_talks() {
     let tree = dependencies("engine");
-    assert!(tree.contains("serde_json"), "the tree is not the engine's: {tree:?}");
-    for absent in ["tokio", "tonic", "axum", "hyper", "tower", "sqlx", "mio", "getrandom", "contract", "core-service"] {
+    assert!(
+        tree.contains("serde_json"),
+        "the tree is not the engine's: {tree:?}"
+    );
+    for absent in [
+        "tokio",
+        "tonic",
+        "axum",
+        "hyper",
+        "tower",
+        "sqlx",
+        "mio",
+        "getrandom",
+        "contract",
+        "core-service",
+    ] {
         assert!(!tree.contains(absent), "the engine depends on {absent}");
     }
 }
@@ -123,7 +152,10 @@ fn the_engine_depends_on_nothing_that_waits_or_talks() {
 #[test]
 fn the_facade_does_not_know_the_core() {
     let tree = dependencies("rest-facade");
-    assert!(tree.contains("contract"), "the tree is not the facade's: {tree:?}");
+    assert!(
+        tree.contains("contract"),
+        "the tree is not the facade's: {tree:?}"
+    );
     for absent in ["core-service", "engine", "sqlx"] {
         assert!(!tree.contains(absent), "the facade depends on {absent}");
     }
@@ -143,7 +175,9 @@ fn migrations_are_paired() {
     let names = |database: &str| -> BTreeSet<String> {
         let folder = Path::new(ROOT).join("core-service/migrations").join(database);
         let entries = std::fs::read_dir(folder).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
     };
     assert!(!names("sqlite").is_empty());
     assert_eq!(names("sqlite"), names("postgres"));
@@ -151,7 +185,14 @@ fn migrations_are_paired() {
 
 #[test]
 fn each_file_says_what_it_is_for_and_is_one_thing() {
-    let folders = ["proto", "core-service/src", "core-service/engine/src", "rest-facade/src", "tests", "benches"];
+    let folders = [
+        "proto",
+        "core-service/src",
+        "core-service/engine/src",
+        "rest-facade/src",
+        "tests",
+        "benches",
+    ];
     let mut broken = Vec::new();
     for folder in folders {
         for Source { name, text } in rust_sources(&Path::new(ROOT).join(folder)) {
@@ -160,7 +201,9 @@ fn each_file_says_what_it_is_for_and_is_one_thing() {
                 broken.push(format!("{folder}/{name} does not begin with a module comment"));
             }
             if lines > MOST_LINES {
-                broken.push(format!("{folder}/{name} has {lines} lines; it is more than one thing"));
+                broken.push(format!(
+                    "{folder}/{name} has {lines} lines; it is more than one thing"
+                ));
             }
         }
     }
@@ -170,11 +213,27 @@ fn each_file_says_what_it_is_for_and_is_one_thing() {
 /// The names of all that a package is built with on this machine, its own included; tests' needs left out.
 fn dependencies(package: &str) -> BTreeSet<String> {
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["tree", "--package", package, "--edges", "normal", "--prefix", "none", "--offline"])
+        .args([
+            "tree",
+            "--package",
+            package,
+            "--edges",
+            "normal",
+            "--prefix",
+            "none",
+            "--offline",
+        ])
         .current_dir(ROOT)
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+    text.lines()
+        .filter_map(|line| line.split(' ').next())
+        .map(str::to_owned)
+        .collect()
 }

@@ -35,7 +35,12 @@ pub(crate) fn rust_sources(folder: &Path) -> Vec<Source> {
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let name = path.strip_prefix(folder).unwrap().to_str().unwrap().replace('\\', "/");
+                let name = path
+                    .strip_prefix(folder)
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .replace('\\', "/");
                 let text = std::fs::read_to_string(&path).unwrap();
                 sources.push(Source { name, text });
             }

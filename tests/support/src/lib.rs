@@ -17,6 +17,8 @@ mod http;
 mod process;
 mod server;
 mod tls;
+pub mod wire;
+pub mod workload;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex};

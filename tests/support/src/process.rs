@@ -39,6 +39,11 @@ impl Process {
         Self { child, watcher }
     }
 
+    /// The process's id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// How the process ended, if it has.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("a child to ask")

@@ -144,6 +144,11 @@ impl Server {
         format!("{scheme}://{}", self.rest)
     }
 
+    /// Id of the server's process.
+    pub fn pid(&self) -> u32 {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner).id()
+    }
+
     /// The data directory.
     pub fn data_dir(&self) -> PathBuf {
         self.directory.path().join("data")

@@ -20,7 +20,11 @@ pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -
         let _infallible = write!(text, "{name}: {value}\r\n");
     }
     if !body.is_empty() {
-        let _infallible = write!(text, "content-type: application/json\r\ncontent-length: {}\r\n", body.len());
+        let _infallible = write!(
+            text,
+            "content-type: application/json\r\ncontent-length: {}\r\n",
+            body.len()
+        );
     }
     text.push_str("\r\n");
     text.push_str(body);
@@ -60,7 +64,10 @@ pub fn whole_answer(bytes: &[u8]) -> io::Result<Option<Whole>> {
     let mut length = 0;
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
         if name.eq_ignore_ascii_case("content-length") {
-            length = value.trim().parse().map_err(|_| unreadable("its length is no number"))?;
+            length = value
+                .trim()
+                .parse()
+                .map_err(|_| unreadable("its length is no number"))?;
         } else if name.eq_ignore_ascii_case("transfer-encoding") {
             return Err(unreadable("it comes in chunks"));
         }
@@ -71,7 +78,10 @@ pub fn whole_answer(bytes: &[u8]) -> io::Result<Option<Whole>> {
 }
 
 fn unreadable(why: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("the answer cannot be read: {why}"))
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("the answer cannot be read: {why}"),
+    )
 }
 
 /// A connection that blocks.
