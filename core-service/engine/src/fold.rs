@@ -69,7 +69,7 @@ impl RunState {
                 place
             }
             EventBody::NodeWaiting { key, due_at_ms } => {
-                let place = self.begin(key, at_ms, "wait")?;
+                let place = self.begin_or_continue(key, at_ms, "wait")?;
                 self.set_status(place, NodeStatus::Waiting);
                 self.slot_mut(place).due_at_ms = *due_at_ms;
                 place
