@@ -74,13 +74,10 @@ pub fn router(core: CoreService, config: FacadeConfig) -> Router {
 /// `/readyz`: 200 while a core answers gRPC health checks, 503 otherwise. For a facade on a machine of its own; the
 /// core has a better answer for itself.
 pub fn readiness(core: CoreService) -> Router {
-    Router::new().route(
-        "/readyz",
-        axum::routing::get(move || {
-            let core = core.clone();
-            async move { core.readiness().await }
-        }),
-    )
+    let ready = axum::routing::get(move || core.clone().readiness());
+    Router::new()
+        .route("/readyz", ready)
+        .layer(axum::middleware::from_fn(request_id::assign))
 }
 
 /// What every handler holds.

@@ -191,7 +191,7 @@ impl Endpoint {
         match self.answer {
             Answer::Whole(write) => {
                 let (metadata, message, _) = call.unary(message).await?.into_parts();
-                let outgoing = write(message).map_err(unusable)?;
+                let outgoing = write(message).map_err(Failure::internal)?;
                 Ok(self.whole(outgoing, metadata::to_headers(&metadata)))
             }
             Answer::Events(write) => {
@@ -217,14 +217,6 @@ impl Endpoint {
         response.headers_mut().insert(CONTENT_TYPE, JSON);
         response
     }
-}
-
-fn unusable(error: AnswerError) -> Failure {
-    tracing::error!(
-        error = &error as &dyn std::error::Error,
-        "an answer cannot be given on"
-    );
-    Failure::internal()
 }
 
 /// Reads a JSON body up to a limit.
