@@ -59,7 +59,14 @@ pub(crate) fn routes(facade: &Arc<Facade>) -> Router {
 }
 
 async fn receive(facade: &Facade, webhook_id: &str, parts: &Parts, body: Body) -> Result<Response, Failure> {
-    let body = limited(&parts.headers, body, facade.config.webhook_body_limit).await?;
+    let config = &facade.config;
+    let body = limited(
+        &parts.headers,
+        body,
+        config.webhook_body_limit,
+        config.body_timeout,
+    )
+    .await?;
     let request = ReceiveWebhookRequest {
         webhook_id: webhook_id.to_owned(),
         method: parts.method.as_str().to_owned(),
@@ -70,8 +77,8 @@ async fn receive(facade: &Facade, webhook_id: &str, parts: &Parts, body: Body) -
     let call = Call {
         core: &facade.core,
         rpc: RECEIVE,
-        metadata: metadata::of_request(parts, &facade.config),
-        timeout: facade.config.call_timeout,
+        metadata: metadata::of_request(parts, config),
+        timeout: config.call_timeout,
     };
     let answer = call.unary(request.encode_to_vec().into()).await?.into_inner();
     let answer = ReceiveWebhookResponse::decode(answer).map_err(|error| {

@@ -1,5 +1,6 @@
 //! What becomes of a request before the core sees it.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use axum::body::Body;
@@ -293,6 +294,17 @@ async fn bodies_are_limited_whether_or_not_they_say_their_length() {
     assert_eq!(send(router, lengthy).await.error().0, 413);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_arrive_is_not_waited_for_forever() {
+    let fake = Fake::answering(&CreateWorkflowResponse::default());
+    let mut request = json("POST", "/api/v1/workflows", "");
+    *request.body_mut() = Body::from_stream(tokio_stream::pending::<Result<bytes::Bytes, std::io::Error>>());
+    assert_eq!(
+        fake.send(request).await.error(),
+        (400, "VALIDATION_ERROR".to_owned())
+    );
+}
+
 #[tokio::test]
 async fn a_get_ignores_its_body() {
     let fake = Fake::answering(&ListWorkflowsResponse::default());
@@ -306,7 +318,7 @@ async fn a_get_ignores_its_body() {
 
 #[tokio::test]
 async fn who_may_not_call_does_not_learn_what_is_wrong_with_the_request() {
-    let details = ErrorDetails::with_error_info("MISSING_SCOPE", "switchyard", [("", "")]);
+    let details = ErrorDetails::with_error_info("MISSING_SCOPE", "switchyard", HashMap::new());
     let refusal =
         Status::with_error_details(Code::PermissionDenied, "The key lacks workflow:write.", details);
     let fake = Fake::new(move |seen| match seen.authorizes_only() {
