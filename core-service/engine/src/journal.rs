@@ -10,7 +10,7 @@ use prost::Message as _;
 use serde_json::Value;
 
 use crate::canonical::sha256;
-use crate::event::{Event, EventBody, Failure, NodeKey, Outcome, RunStarted};
+use crate::event::{Event, EventBody, Failure, ItemResult, NodeKey, Outcome, RunStarted};
 use crate::iteration::Iteration;
 
 /// The generated messages, with canonical JSON through serde.
@@ -138,6 +138,7 @@ fn json_parts(body: &Body) -> Vec<&proto::Json> {
         }
         Body::NodeCompleted(completed) => completed.output.iter().collect(),
         Body::ItemsOpened(opened) => opened.items.iter().collect(),
+        Body::ItemFinished(finished) => finished.output.iter().collect(),
         _ => Vec::new(),
     }
 }
@@ -238,9 +239,22 @@ fn encode_body(body: &EventBody, payloads: &mut Vec<Payload>) -> Body {
                 taken: taken.clone(),
             })
         }
-        EventBody::ItemFinished { key } => {
+        EventBody::ItemFinished { key, result } => {
             let (node, iteration) = encode_key(key);
-            Body::ItemFinished(proto::ItemFinished { node, iteration })
+            let (output, failure) = match result {
+                ItemResult::Nothing => (None, None),
+                ItemResult::Output(output) => (Some(encode_json(output, payloads)), None),
+                ItemResult::Failed { node, failure } => {
+                    let failure = Some(encode_failure(failure));
+                    (None, Some(proto::ItemFailure { node: *node, failure }))
+                }
+            };
+            Body::ItemFinished(proto::ItemFinished {
+                node,
+                iteration,
+                output,
+                failure,
+            })
         }
     }
 }
@@ -320,9 +334,20 @@ fn decode_body(body: Body, payloads: &HashMap<[u8; 32], String>) -> Result<Event
             key: decode_key(m.node, m.iteration),
             taken: m.taken,
         },
-        Body::ItemFinished(m) => EventBody::ItemFinished {
-            key: decode_key(m.node, m.iteration),
-        },
+        Body::ItemFinished(m) => {
+            let result = match (m.output, m.failure) {
+                (_, Some(item)) => ItemResult::Failed {
+                    node: item.node,
+                    failure: decode_failure(item.failure)?,
+                },
+                (Some(output), None) => ItemResult::Output(json(Some(output))?),
+                (None, None) => ItemResult::Nothing,
+            };
+            EventBody::ItemFinished {
+                key: decode_key(m.node, m.iteration),
+                result,
+            }
+        }
     })
 }
 

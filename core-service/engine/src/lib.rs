@@ -9,6 +9,7 @@ pub mod failure;
 pub mod filter;
 pub mod fold;
 pub mod graph;
+mod items;
 pub mod iteration;
 pub mod journal;
 pub mod kind;
@@ -19,7 +20,9 @@ pub mod plan;
 pub mod problem;
 pub mod regions;
 pub mod report;
+mod resumption;
 mod routing;
+pub mod schedule;
 pub mod scope;
 pub mod start;
 pub mod state;
@@ -29,3 +32,6 @@ mod testing;
 pub mod timer;
 pub mod topology;
 mod view;
+
+#[cfg(test)]
+mod tests;

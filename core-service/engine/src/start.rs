@@ -31,7 +31,7 @@ pub enum StartFrom {
     Kind(String),
     /// This trigger: the one a webhook or an error is bound to.
     Trigger(i64),
-    /// This node and what is below it: a scoped run.
+    /// This node and what is below it: a scoped run. Of a node that runs once for each item, the splitter.
     Node(i64),
 }
 

@@ -63,6 +63,8 @@ pub enum Command {
     CancelTimer(TimerKey),
     /// Forget all timers of the run.
     CancelTimers,
+    /// Abort one execution; its result is ignored.
+    AbortExecution(NodeKey),
     /// Abort all executions of the run; results that come nevertheless may still be reported.
     AbortExecutions,
     /// The run is over.

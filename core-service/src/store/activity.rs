@@ -2,8 +2,9 @@
 
 use sqlx::AssertSqlSafe;
 
-use super::database::{Row, Session, Value, values};
+use super::database::Session;
 use super::page::Position;
+use super::value::{Row, Value, values};
 use super::{Store, StoreError};
 use crate::{clock, id};
 

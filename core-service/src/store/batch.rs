@@ -5,8 +5,9 @@ use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 
 use super::StoreError;
-use super::database::{Row, Session, Value};
+use super::database::Session;
 use super::dialect::{BatchStatement, CHUNKS, Dialect, Kind};
+use super::value::{Row, Value};
 
 impl Session {
     /// Runs the statement over rows given one after the other in `values`; gives the number of rows it changed.

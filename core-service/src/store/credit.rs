@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, HashSet};
 use sqlx::AssertSqlSafe;
 
 use super::StoreError;
-use super::commit::{CreateOutcome, NewRun, RunBatch, RunChange};
-use super::database::{Session, Value, values};
+use super::database::Session;
 use super::dialect::{BatchStatement, Kind};
+use super::run_batch::{CreateOutcome, NewRun, RunBatch, RunChange};
+use super::value::{Value, values};
 
 /// An organization's credits in this transaction.
 #[derive(Default)]

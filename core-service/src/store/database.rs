@@ -1,25 +1,22 @@
-//! The two databases behind one face: values, rows, sessions and transactions.
+//! The two databases behind one face: sessions and transactions.
 //!
 //! Statements are written once, with `$n` parameters, in the noun's own file. SQLite has one writer connection behind
 //! a fair lock and a pool of readers that cannot write; PostgreSQL has one pool for both.
 
-use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
-use sqlx::sqlite::{SqliteArguments, SqliteRow};
-use sqlx::{
-    AssertSqlSafe, Decode, PgConnection, PgPool, Postgres, Row as _, SqlSafeStr, Sqlite, SqliteConnection,
-    SqlitePool, Type,
-};
+use sqlx::sqlite::SqliteArguments;
+use sqlx::{AssertSqlSafe, PgConnection, PgPool, Postgres, SqlSafeStr, Sqlite, SqliteConnection, SqlitePool};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::StoreError;
 use super::batch::bind_arrays;
 use super::dialect::{BatchStatement, Dialect};
+use super::value::{Row, Value};
 
 /// One of the two databases, open.
 #[derive(Clone)]
@@ -270,47 +267,6 @@ impl DerefMut for Transaction {
     }
 }
 
-/// A parameter of a statement. The kind is known even when there is no value, because PostgreSQL wants it.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Value<'a> {
-    Text(Option<&'a str>),
-    Integer(Option<i64>),
-    Bytes(Option<&'a [u8]>),
-    Boolean(Option<bool>),
-    /// A list for [`Dialect::one_of`].
-    Texts(&'a [&'a str]),
-}
-
-impl<'a> Value<'a> {
-    pub(super) fn text(&self) -> Option<&'a str> {
-        if let Self::Text(text) = self { *text } else { None }
-    }
-
-    pub(super) fn integer(&self) -> Option<i64> {
-        if let Self::Integer(number) = self {
-            *number
-        } else {
-            None
-        }
-    }
-
-    pub(super) fn bytes(&self) -> Option<&'a [u8]> {
-        if let Self::Bytes(bytes) = self {
-            *bytes
-        } else {
-            None
-        }
-    }
-
-    pub(super) fn boolean(&self) -> Option<bool> {
-        if let Self::Boolean(truth) = self {
-            *truth
-        } else {
-            None
-        }
-    }
-}
-
 fn arrays_are_for_postgres() -> StoreError {
     StoreError::Internal(sqlx::Error::Protocol("SQLite has no arrays".to_owned()))
 }
@@ -347,135 +303,3 @@ fn bind_postgres<'q>(sql: impl SqlSafeStr, values: &[Value<'_>]) -> Query<'q, Po
         Value::Texts(texts) => query.bind(texts),
     })
 }
-
-impl<'a> From<&'a str> for Value<'a> {
-    fn from(text: &'a str) -> Self {
-        Self::Text(Some(text))
-    }
-}
-
-impl<'a> From<&'a String> for Value<'a> {
-    fn from(text: &'a String) -> Self {
-        Self::Text(Some(text))
-    }
-}
-
-impl<'a> From<Option<&'a str>> for Value<'a> {
-    fn from(text: Option<&'a str>) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl<'a> From<&'a Option<String>> for Value<'a> {
-    fn from(text: &'a Option<String>) -> Self {
-        Self::Text(text.as_deref())
-    }
-}
-
-impl From<i64> for Value<'_> {
-    fn from(number: i64) -> Self {
-        Self::Integer(Some(number))
-    }
-}
-
-impl From<Option<i64>> for Value<'_> {
-    fn from(number: Option<i64>) -> Self {
-        Self::Integer(number)
-    }
-}
-
-impl From<bool> for Value<'_> {
-    fn from(truth: bool) -> Self {
-        Self::Boolean(Some(truth))
-    }
-}
-
-impl<'a> From<&'a [u8]> for Value<'a> {
-    fn from(bytes: &'a [u8]) -> Self {
-        Self::Bytes(Some(bytes))
-    }
-}
-
-impl<'a> From<&'a Vec<u8>> for Value<'a> {
-    fn from(bytes: &'a Vec<u8>) -> Self {
-        Self::Bytes(Some(bytes))
-    }
-}
-
-impl<'a> From<&'a Option<Vec<u8>>> for Value<'a> {
-    fn from(bytes: &'a Option<Vec<u8>>) -> Self {
-        Self::Bytes(bytes.as_deref())
-    }
-}
-
-/// The parameters of a statement, each converted to a [`Value`].
-macro_rules! values {
-    ($($value:expr),* $(,)?) => { [$($crate::store::database::Value::from($value)),*] };
-}
-pub(super) use values;
-
-/// A row of either database.
-pub(super) enum Row {
-    Sqlite(SqliteRow),
-    Postgres(PgRow),
-}
-
-/// What a column can be read as.
-pub(super) trait Column:
-    for<'r> Decode<'r, Sqlite> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + Type<Postgres>
-{
-}
-
-impl<T> Column for T where
-    T: for<'r> Decode<'r, Sqlite> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + Type<Postgres>
-{
-}
-
-impl Row {
-    /// The value of a column.
-    pub(super) fn get<T: Column>(&self, column: &str) -> Result<T, StoreError> {
-        Ok(match self {
-            Self::Sqlite(row) => row.try_get(column)?,
-            Self::Postgres(row) => row.try_get(column)?,
-        })
-    }
-
-    /// The value of a column that holds one word of an enum.
-    pub(super) fn word<T: Word>(&self, column: &str) -> Result<T, StoreError> {
-        let word: String = self.get(column)?;
-        T::from_word(&word).ok_or_else(|| StoreError::Corrupt(format!("column {column} holds {word:?}")))
-    }
-}
-
-/// An enum that is stored as a word.
-pub(super) trait Word: Sized + fmt::Debug {
-    fn from_word(word: &str) -> Option<Self>;
-}
-
-/// Declares an enum together with the words it is stored as.
-macro_rules! words {
-    ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
-        $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum $name { $($(#[$variant_meta])* $variant),+ }
-
-        impl $name {
-            /// The word that stands for it in the database and in the API.
-            #[must_use]
-            pub const fn as_word(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-
-            /// The value a word stands for.
-            #[must_use]
-            pub fn from_word(word: &str) -> Option<Self> {
-                match word { $($word => Some(Self::$variant),)+ _ => None }
-            }
-        }
-
-        impl $crate::store::database::Word for $name {
-            fn from_word(word: &str) -> Option<Self> { Self::from_word(word) }
-        }
-    };
-}
-pub(super) use words;

@@ -1,8 +1,9 @@
 //! Folders that order workflows, as trees of an organization.
 
 use super::activity::{Actor, Entry, record};
-use super::database::{Row, Session, values};
+use super::database::Session;
 use super::page::name_key;
+use super::value::{Row, values};
 use super::{Store, StoreError};
 use crate::{clock, id};
 

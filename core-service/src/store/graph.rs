@@ -1,6 +1,7 @@
 //! Frozen graphs by their content: what deployed versions and runs of drafts execute. They never change.
 
-use super::database::{Session, values};
+use super::database::Session;
+use super::value::values;
 use super::{Store, StoreError};
 
 /// A frozen graph.

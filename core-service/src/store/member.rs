@@ -1,7 +1,8 @@
 //! Members: the users of an organization. Emails are compared regardless of case.
 
 use super::activity::{Actor, Entry, record};
-use super::database::{Row, Session, values, words};
+use super::database::Session;
+use super::value::{Row, values, words};
 use super::{Store, StoreError};
 use crate::{clock, id};
 

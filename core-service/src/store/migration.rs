@@ -3,8 +3,9 @@
 use sha2::{Digest as _, Sha256};
 
 use super::StoreError;
-use super::database::{Database, Session, values};
+use super::database::{Database, Session};
 use super::dialect::Dialect;
+use super::value::values;
 use crate::clock;
 
 struct Migration {

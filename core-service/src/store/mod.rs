@@ -11,9 +11,11 @@ mod batch;
 mod commit;
 mod credit;
 mod database;
+mod deployment;
 mod dialect;
 mod error;
 mod folder;
+mod founding;
 mod graph;
 mod idempotency;
 mod member;
@@ -25,11 +27,13 @@ mod page;
 mod plan;
 mod process;
 mod run;
+mod run_batch;
 mod setting;
 mod signal;
 mod tag;
 mod team;
 mod timer;
+mod value;
 mod version;
 mod webhook;
 mod workflow;
@@ -37,13 +41,13 @@ mod workflow_list;
 
 pub use activity::{Activity, ActivityFilter, Actor};
 pub use api_key::{ApiKey, Authentication, NewApiKey};
-pub use commit::{
-    CommitError, CreateOutcome, Driver, IdempotencyKey, NewRun, Payload, RunBatch, RunChange, RunSummary,
-    Segment,
-};
+pub use commit::CommitError;
+pub use deployment::{Deploy, Deployment, NewDeployment, ScheduledWorkflow};
 pub use error::StoreError;
 pub use folder::Folder;
+pub use founding::{Founded, Founding};
 pub use graph::Graph;
+pub use idempotency::IdempotentRun;
 pub use member::{Member, Role};
 pub use notify::{Notification, Subscription, Topic};
 pub use open::DatabaseUrl;
@@ -52,16 +56,16 @@ pub use page::Position;
 pub use plan::Plan;
 pub use process::{ClaimCause, ClaimOne, ClaimedRun, Lease};
 pub use run::{Run, RunStatus};
+pub use run_batch::{
+    CreateOutcome, Driver, IdempotencyKey, NewRun, Payload, RunBatch, RunChange, RunSummary, Segment,
+};
 pub use signal::Signal;
 pub use tag::Tag;
 pub use team::Team;
 pub use timer::Timer;
 pub use version::Version;
 pub use webhook::{Binding, Mint, NewWebhook, Webhook, WebhookTarget};
-pub use workflow::{
-    Delete, Deploy, Deployment, Draft, NewDeployment, NewWorkflow, Save, ScheduledWorkflow, Workflow,
-    WorkflowChange,
-};
+pub use workflow::{Delete, Draft, NewWorkflow, Save, Workflow, WorkflowChange};
 pub use workflow_list::{Sort, SortBy, StatusFilter, TagFilter, WorkflowFilter, WorkflowSummary};
 
 use database::Database;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use sqlx::postgres::{PgListener, PgPool};
 use tokio::sync::broadcast;
 
-use super::database::{Database, values, words};
+use super::database::Database;
+use super::value::{values, words};
 use super::{Store, StoreError};
 
 words! {

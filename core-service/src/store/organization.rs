@@ -3,10 +3,11 @@
 use sqlx::AssertSqlSafe;
 
 use super::activity::{Actor, Entry, record};
-use super::database::{Row, Session, values, words};
+use super::database::Session;
 use super::member::insert_member;
 use super::plan::{PLAN_COLUMNS, Plan};
 use super::team::insert_team;
+use super::value::{Row, values, words};
 use super::{Role, Store, StoreError};
 use crate::{clock, id};
 
@@ -198,7 +199,7 @@ async fn require_plan(session: &mut Session, plan_id: &str) -> Result<(), StoreE
     plan.map(drop).ok_or(StoreError::NotFound("plan"))
 }
 
-async fn insert_organization(
+pub(super) async fn insert_organization(
     session: &mut Session,
     organization_id: &str,
     name: &str,

@@ -2,7 +2,7 @@
 
 use sqlx::AssertSqlSafe;
 
-use super::database::{Row, values};
+use super::value::{Row, values};
 use super::{Store, StoreError};
 
 /// A plan. A missing number is no limit.

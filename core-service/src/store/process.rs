@@ -6,8 +6,9 @@
 use sqlx::AssertSqlSafe;
 
 use super::commit::CommitError;
-use super::database::{Session, Transaction, values};
+use super::database::{Session, Transaction};
 use super::run::{RUN_COLUMNS, Run};
+use super::value::values;
 use super::{Store, StoreError};
 use crate::id;
 
@@ -236,9 +237,9 @@ async fn take_over(session: &mut Session, lease: &Lease, limit: i64) -> Result<V
     let lock = session.dialect().skip_locked();
     let sql = format!(
         "UPDATE runs SET process_id = $1, crashes = crashes + 1 WHERE id IN (
-             SELECT r.id FROM processes p JOIN runs r ON r.process_id = p.id
-             WHERE NOT p.alive AND r.process_id IS NOT NULL AND r.finished_at IS NULL
-             ORDER BY r.id LIMIT $2{lock})
+             SELECT r.id FROM runs r
+             WHERE r.process_id IN (SELECT p.id FROM processes p WHERE NOT p.alive) AND r.finished_at IS NULL
+             LIMIT $2{lock})
          RETURNING {RUN_COLUMNS}"
     );
     claim(session, sql, lease, limit, ClaimCause::TakenOver).await

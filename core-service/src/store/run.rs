@@ -5,9 +5,9 @@
 
 use sqlx::AssertSqlSafe;
 
-use super::commit::Segment;
-use super::database::{Row, Value, values, words};
 use super::page::like_pattern;
+use super::run_batch::Segment;
+use super::value::{Row, Value, values, words};
 use super::{Store, StoreError};
 
 words! {

@@ -1,6 +1,6 @@
 //! Settings that all nodes share, such as the wrapped key-hash secret: a key and bytes.
 
-use super::database::values;
+use super::value::values;
 use super::{Store, StoreError};
 
 impl Store {

@@ -1,7 +1,7 @@
 //! Signals: what a request asks of a run that another process drives. The driver reads them, acts, and clears them in
 //! the commit that records the act; a run that nobody drives is made ready by one.
 
-use super::database::{Row, values};
+use super::value::{Row, values};
 use super::{Store, StoreError, Topic};
 use crate::{clock, id};
 

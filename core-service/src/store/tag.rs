@@ -1,9 +1,9 @@
 //! Tags, and which workflows carry them.
 
 use super::activity::{Actor, Entry, record};
-use super::database::{Row, Value, values};
 use super::dialect::{BatchStatement, Kind};
 use super::page::name_key;
+use super::value::{Row, Value, values};
 use super::{Store, StoreError};
 use crate::{clock, id};
 

@@ -1,7 +1,8 @@
 //! Teams of an organization; each organization has exactly one default team.
 
-use super::database::{Row, Session, values};
+use super::database::Session;
 use super::page::name_key;
+use super::value::{Row, values};
 use super::{Store, StoreError};
 use crate::{clock, id};
 

@@ -1,6 +1,6 @@
 //! Timers of runs: rows with a due time. They are set and cleared by `commit`, and wake parked runs when claimed.
 
-use super::database::{Row, values};
+use super::value::{Row, values};
 use super::{Store, StoreError};
 
 /// Something a run waits for.

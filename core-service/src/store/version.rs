@@ -1,6 +1,6 @@
 //! A workflow's deployed versions, newest first.
 
-use super::database::{Row, values};
+use super::value::{Row, values};
 use super::{Store, StoreError};
 
 /// A deployed version; its graph is found by the content hash.

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use sqlx::AssertSqlSafe;
 
-use super::database::{Row, Session, Value, words};
+use super::database::Session;
 use super::dialect::Dialect;
 use super::folder::DESCENDANTS;
 use super::page::{Position, like_pattern, name_key};
+use super::value::{Row, Value, words};
 use super::{Store, StoreError};
 
 /// A workflow as lists show it.

@@ -1,7 +1,10 @@
 //! A JSON value whose strings are templates, compiled.
 
+use super::limits::{self, MAX_PARAMETERS_BYTES};
+use super::template::Evaluation;
 use super::{CustomFunctions, EvaluationError, ParseError, Scope, Template};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
 /// A JSON value (a node's parameters, say) whose strings are compiled templates.
 ///
@@ -14,7 +17,7 @@ pub struct CompiledValue {
 #[derive(Clone, Debug)]
 enum Shape {
     Literal(Value),
-    Template(Template),
+    Template(Box<Template>),
     Array(Vec<CompiledValue>),
     Object(Vec<(String, CompiledValue)>),
 }
@@ -37,12 +40,16 @@ impl CompiledValue {
         value: &Value,
         functions: &dyn CustomFunctions,
     ) -> Result<Self, Vec<(String, ParseError)>> {
-        let mut problems = Vec::new();
-        let compiled = compile(value, functions, &mut String::new(), &mut problems);
-        if problems.is_empty() {
+        let mut compiler = Compiler {
+            functions,
+            path: String::new(),
+            problems: Vec::new(),
+        };
+        let compiled = compiler.compile(value);
+        if compiler.problems.is_empty() {
             Ok(compiled)
         } else {
-            Err(problems)
+            Err(compiler.problems)
         }
     }
 
@@ -50,7 +57,7 @@ impl CompiledValue {
     pub fn part(&self) -> CompiledPart<'_> {
         let inner = match &self.shape {
             Shape::Literal(value) => PartShape::Literal(value),
-            _ => PartShape::Compiled(self),
+            Shape::Template(_) | Shape::Array(_) | Shape::Object(_) => PartShape::Compiled(self),
         };
         CompiledPart { inner }
     }
@@ -65,7 +72,7 @@ impl CompiledValue {
         self.part().as_literal()
     }
 
-    /// Every template in it, in order.
+    /// Every template with an expression in it, in order.
     pub fn templates(&self) -> Vec<&Template> {
         let mut found = Vec::new();
         self.collect_templates(&mut found);
@@ -73,20 +80,49 @@ impl CompiledValue {
     }
 
     /// The ids of the nodes it reads, ascending, each once.
-    pub fn node_references(&self) -> Vec<i64> {
-        let mut ids: Vec<i64> = self
+    pub fn node_references(&self) -> impl Iterator<Item = i64> {
+        let ids: BTreeSet<i64> = self
             .templates()
             .into_iter()
             .flat_map(Template::node_references)
             .collect();
-        ids.sort_unstable();
-        ids.dedup();
-        ids
+        ids.into_iter()
     }
 
-    /// The value with every template evaluated.
+    /// The names of the `$vars` it reads, in alphabetical order, each once.
+    pub fn variable_references(&self) -> impl Iterator<Item = &str> {
+        let names: BTreeSet<&str> = self
+            .templates()
+            .into_iter()
+            .flat_map(Template::variable_references)
+            .collect();
+        names.into_iter()
+    }
+
+    /// The names of the custom functions it calls, in alphabetical order, each once.
+    pub fn custom_functions(&self) -> impl Iterator<Item = &str> {
+        let names: BTreeSet<&str> = self
+            .templates()
+            .into_iter()
+            .flat_map(Template::custom_functions)
+            .collect();
+        names.into_iter()
+    }
+
+    /// The value with every template evaluated, all within one budget of steps.
     pub fn evaluate(&self, scope: &dyn Scope) -> Result<Value, EvaluationError> {
         self.part().evaluate(scope)
+    }
+
+    fn is_literal(&self) -> bool {
+        matches!(self.shape, Shape::Literal(_))
+    }
+
+    fn into_literal(self) -> Option<Value> {
+        match self.shape {
+            Shape::Literal(value) => Some(value),
+            Shape::Template(_) | Shape::Array(_) | Shape::Object(_) => None,
+        }
     }
 
     fn collect_templates<'c>(&'c self, found: &mut Vec<&'c Template>) {
@@ -133,7 +169,7 @@ impl<'p> CompiledPart<'p> {
                     .map(|(name, value)| (name.as_str(), value.part()))
                     .collect(),
             ),
-            _ => None,
+            PartShape::Literal(_) | PartShape::Compiled(_) => None,
         }
     }
 
@@ -144,7 +180,7 @@ impl<'p> CompiledPart<'p> {
             PartShape::Compiled(CompiledValue {
                 shape: Shape::Array(items),
             }) => Some(items.iter().map(CompiledValue::part).collect()),
-            _ => None,
+            PartShape::Literal(_) | PartShape::Compiled(_) => None,
         }
     }
 
@@ -156,11 +192,29 @@ impl<'p> CompiledPart<'p> {
         }
     }
 
-    /// The part with every template evaluated.
+    /// The template, when the part is one string with an expression in it.
+    pub fn as_template(self) -> Option<&'p Template> {
+        match self.inner {
+            PartShape::Compiled(CompiledValue {
+                shape: Shape::Template(template),
+            }) => Some(template),
+            PartShape::Literal(_) | PartShape::Compiled(_) => None,
+        }
+    }
+
+    /// The part with every template evaluated, all within one budget of steps.
     pub fn evaluate(self, scope: &dyn Scope) -> Result<Value, EvaluationError> {
         match self.inner {
             PartShape::Literal(value) => Ok(value.clone()),
-            PartShape::Compiled(compiled) => evaluate(compiled, scope),
+            PartShape::Compiled(compiled) => {
+                let mut evaluator = Evaluator {
+                    evaluation: Evaluation::new(scope),
+                    bytes_left: MAX_PARAMETERS_BYTES,
+                };
+                evaluator
+                    .evaluate(compiled)
+                    .map_err(|(path, error)| error.at(&path))
+            }
         }
     }
 
@@ -171,35 +225,128 @@ impl<'p> CompiledPart<'p> {
     }
 }
 
-fn compile(
-    value: &Value,
-    functions: &dyn CustomFunctions,
-    path: &mut String,
-    problems: &mut Vec<(String, ParseError)>,
-) -> CompiledValue {
-    let _ = path;
-    let shape = match value {
-        Value::String(text) => match Template::parse(text, functions) {
-            Ok(template) => Shape::Template(template),
-            Err(problem) => {
-                problems.push((path.clone(), problem));
-                Shape::Literal(Value::Null)
-            }
-        },
-        other => Shape::Literal(other.clone()),
-    };
-    CompiledValue { shape }
+struct Compiler<'c> {
+    functions: &'c dyn CustomFunctions,
+    path: String,
+    problems: Vec<(String, ParseError)>,
 }
 
-fn evaluate(compiled: &CompiledValue, scope: &dyn Scope) -> Result<Value, EvaluationError> {
-    match &compiled.shape {
-        Shape::Literal(value) => Ok(value.clone()),
-        Shape::Template(template) => template.evaluate(scope),
-        Shape::Array(items) => items.iter().map(|item| evaluate(item, scope)).collect(),
-        Shape::Object(fields) => fields
-            .iter()
-            .map(|(name, value)| Ok((name.clone(), evaluate(value, scope)?)))
-            .collect::<Result<Map<_, _>, _>>()
-            .map(Value::Object),
+impl Compiler<'_> {
+    fn compile(&mut self, value: &Value) -> CompiledValue {
+        let shape = match value {
+            Value::String(text) => self.compile_text(text),
+            Value::Array(items) => {
+                let items: Vec<CompiledValue> = items
+                    .iter()
+                    .enumerate()
+                    .map(|(index, item)| self.compile_within(&format!("[{index}]"), item))
+                    .collect();
+                if items.iter().all(CompiledValue::is_literal) {
+                    let values = items.into_iter().filter_map(CompiledValue::into_literal);
+                    Shape::Literal(Value::Array(values.collect()))
+                } else {
+                    Shape::Array(items)
+                }
+            }
+            Value::Object(fields) => {
+                let fields: Vec<(String, CompiledValue)> = fields
+                    .iter()
+                    .map(|(name, field)| {
+                        let dot = if self.path.is_empty() { "" } else { "." };
+                        (name.clone(), self.compile_within(&format!("{dot}{name}"), field))
+                    })
+                    .collect();
+                if fields.iter().all(|(_, field)| field.is_literal()) {
+                    let values = fields
+                        .into_iter()
+                        .filter_map(|(name, field)| field.into_literal().map(|value| (name, value)));
+                    Shape::Literal(Value::Object(values.collect()))
+                } else {
+                    Shape::Object(fields)
+                }
+            }
+            other => Shape::Literal(other.clone()),
+        };
+        CompiledValue { shape }
     }
+
+    fn compile_within(&mut self, step: &str, value: &Value) -> CompiledValue {
+        let length = self.path.len();
+        self.path.push_str(step);
+        let compiled = self.compile(value);
+        self.path.truncate(length);
+        compiled
+    }
+
+    fn compile_text(&mut self, text: &str) -> Shape {
+        match Template::parse(text, self.functions) {
+            Ok(template) => match template.as_literal() {
+                Some(text) => Shape::Literal(Value::from(text)),
+                None => Shape::Template(Box::new(template)),
+            },
+            Err(problem) => {
+                self.problems.push((self.path.clone(), problem));
+                Shape::Literal(Value::Null)
+            }
+        }
+    }
+}
+
+struct Evaluator<'s> {
+    evaluation: Evaluation<'s>,
+    /// How much larger the whole may become.
+    bytes_left: usize,
+}
+
+/// A failure and the path to it, which is put together on the way out: success pays nothing for it.
+type At<T> = Result<T, (String, EvaluationError)>;
+
+impl Evaluator<'_> {
+    fn evaluate(&mut self, compiled: &CompiledValue) -> At<Value> {
+        match &compiled.shape {
+            Shape::Literal(value) => Ok(value.clone()),
+            Shape::Template(template) => self.evaluate_template(template),
+            Shape::Array(items) => {
+                let items: At<Vec<Value>> = items
+                    .iter()
+                    .enumerate()
+                    .map(|(index, item)| {
+                        self.evaluate(item)
+                            .map_err(|failure| within(&format!("[{index}]"), failure))
+                    })
+                    .collect();
+                items.map(Value::Array)
+            }
+            Shape::Object(fields) => {
+                let mut object = Map::with_capacity(fields.len());
+                for (name, field) in fields {
+                    let value = self.evaluate(field).map_err(|failure| within(name, failure))?;
+                    object.insert(name.clone(), value);
+                }
+                Ok(Value::Object(object))
+            }
+        }
+    }
+
+    fn evaluate_template(&mut self, template: &Template) -> At<Value> {
+        let (value, bytes) = template
+            .evaluate_in(&self.evaluation)
+            .map_err(|error| (String::new(), error))?;
+        match self.bytes_left.checked_sub(bytes) {
+            Some(left) => {
+                self.bytes_left = left;
+                Ok(value)
+            }
+            None => Err((String::new(), limits::too_large(MAX_PARAMETERS_BYTES))),
+        }
+    }
+}
+
+fn within(step: &str, (path, error): (String, EvaluationError)) -> (String, EvaluationError) {
+    let dot = if path.is_empty() || path.starts_with('[') {
+        ""
+    } else {
+        "."
+    };
+    (format!("{step}{dot}{path}"), error)
 }

@@ -9,11 +9,21 @@
 
 mod compiled;
 mod error;
+mod evaluator;
+mod functions;
+mod lexer;
 pub mod limits;
+mod numbers;
+mod parser;
+mod patterns;
+mod reference;
+mod syntax;
 mod template;
+mod values;
 
 pub use compiled::{CompiledPart, CompiledValue};
 pub use error::{EvaluationError, ParseError};
+pub use reference::reference;
 pub use template::Template;
 
 use serde_json::Value;

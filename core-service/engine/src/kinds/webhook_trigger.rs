@@ -133,14 +133,17 @@ impl Kind for WebhookTrigger {
 
     fn check(&self, params: &Map<String, Value>, completeness: Completeness) -> Vec<ParamProblem> {
         let mut problems = Vec::new();
-        if let Some(Value::Number(timeout)) = params.get("responseTimeoutMs") {
-            if !timeout
+        let in_range = |timeout: &Value| {
+            timeout
                 .as_u64()
                 .is_some_and(|ms| (1..=MAX_RESPONSE_TIMEOUT_MS).contains(&ms))
-            {
-                let message = format!("must be from 1 to {MAX_RESPONSE_TIMEOUT_MS}");
-                problems.push(ParamProblem::new("responseTimeoutMs", message));
-            }
+        };
+        if params
+            .get("responseTimeoutMs")
+            .is_some_and(|timeout| timeout.is_number() && !in_range(timeout))
+        {
+            let message = format!("must be from 1 to {MAX_RESPONSE_TIMEOUT_MS}");
+            problems.push(ParamProblem::new("responseTimeoutMs", message));
         }
         if let (Completeness::Complete, true) = (completeness, problems.is_empty()) {
             match WebhookSettings::from_params(params) {

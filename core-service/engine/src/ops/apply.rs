@@ -67,7 +67,7 @@ impl Editor<'_> {
     /// Applies one operation wholly or not at all.
     fn apply(&mut self, op: GraphOp) -> Result<(), Refusal> {
         match op {
-            GraphOp::AddNode(add) => self.add_node(add),
+            GraphOp::AddNode(add) => self.add_node(*add),
             GraphOp::UpdateParams { node, params, mode } => self.update_params(&node, params, mode),
             GraphOp::UpdateConfig { node, config, mode } => self.update_config(&node, config, mode),
             GraphOp::Connect {

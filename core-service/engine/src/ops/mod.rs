@@ -8,6 +8,8 @@ mod apply;
 mod edges;
 mod merge;
 mod nodes;
+#[cfg(test)]
+mod tests;
 
 pub use apply::apply;
 pub use merge::merge_patch;
@@ -27,7 +29,7 @@ pub const MAX_OPS: usize = 200;
 #[derive(Clone, Debug, PartialEq)]
 pub enum GraphOp {
     /// Adds a node.
-    AddNode(AddNode),
+    AddNode(Box<AddNode>),
     /// Changes a node's parameters.
     UpdateParams {
         /// Which node.

@@ -1,0 +1,11 @@
+//! The semantics of runs, one file per matter; `laws` holds what is true of every graph.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod failures;
+mod items;
+mod joins;
+mod laws;
+mod lifecycle;
+mod starts;
+mod waits;

@@ -1,0 +1,73 @@
+//! Waiting, and the time a run may take.
+
+use serde_json::json;
+
+use crate::start::Start;
+use crate::state::RunStatus;
+use crate::step::Input;
+use crate::testing::world::World;
+use crate::testing::{graph, names, plan, set_params};
+use crate::timer::TimerKey;
+
+#[test]
+fn a_wait_goes_on_when_its_timer_fires() {
+    let mut graph = graph("1:manual_trigger 2:wait 3:set | 1-2 2-3");
+    set_params(&mut graph, 2, json!({ "amount": 1.5, "unit": "seconds" }));
+    let mut world = World::started(plan(&graph));
+    assert_eq!(world.state.status(), RunStatus::Waiting);
+    assert_eq!(
+        names(&world.fire()),
+        ["completed 2", "completed 3", "run succeeded"]
+    );
+    assert_eq!(**world.state.output(2).unwrap(), json!({ "until": 2_500 }));
+    assert_eq!(world.state.credits_used(), 1);
+}
+
+#[test]
+fn a_wait_until_the_past_is_no_wait() {
+    let mut graph = graph("1:manual_trigger 2:wait | 1-2");
+    for until in [json!(5), json!("1970-01-01T00:00:01Z")] {
+        set_params(&mut graph, 2, json!({ "until": until }));
+        assert_eq!(World::started(plan(&graph)).state.status(), RunStatus::Succeeded);
+    }
+}
+
+#[test]
+fn a_wait_beyond_ten_years_is_refused() {
+    let mut graph = graph("1:manual_trigger 2:wait | 1-2");
+    set_params(&mut graph, 2, json!({ "amount": 4000, "unit": "days" }));
+    assert_eq!(World::started(plan(&graph)).state.status(), RunStatus::Failed);
+}
+
+#[test]
+fn the_time_a_run_waits_does_not_count() {
+    let mut graph = graph("1:manual_trigger 2:call 3:wait 4:call | 1-2 2-3 3-4");
+    set_params(&mut graph, 3, json!({ "amount": 1, "unit": "hours" }));
+    let mut world = World::new(plan(&graph));
+    world.input(Input::Start(Start {
+        timeout_ms: Some(10_000),
+        ..Start::manual()
+    }));
+    assert_eq!(world.timers[&TimerKey::Run], 11_000);
+    world.now_ms = 9_000;
+    world.finish(2, Ok(json!({})));
+    assert!(!world.timers.contains_key(&TimerKey::Run));
+    assert_eq!(names(&world.fire()), ["completed 3", "started 4"]);
+    assert_eq!(world.timers[&TimerKey::Run], 9_000 + 3_600_000 + 2_000);
+    assert_eq!(names(&world.fire()), ["cancelled 4", "run failed"]);
+    assert_eq!(world.finished.unwrap().1.unwrap().code, "RUN_TIMEOUT");
+}
+
+#[test]
+fn a_run_timer_that_fires_early_does_nothing() {
+    let graph = graph("1:manual_trigger 2:call | 1-2");
+    let mut world = World::new(plan(&graph));
+    world.input(Input::Start(Start {
+        timeout_ms: Some(10_000),
+        ..Start::manual()
+    }));
+    world.timers.clear();
+    assert_eq!(names(&world.input(Input::TimerFired(TimerKey::Run))), [""; 0]);
+    // It is set again, or the run would have no end.
+    assert_eq!(world.timers[&TimerKey::Run], 11_000);
+}
