@@ -1,0 +1,134 @@
+//! Node kinds as the service knows them: the engine's pure ones, and those that reach outside it.
+//!
+//! A kind with I/O is a [`Kind`] (what it is) and an [`Executor`] (what it does). Absent on purpose: retries, time-outs,
+//! limits and recording; the engine decides those and the runtime does them for every kind alike.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use engine::event::NodeKey;
+use engine::failure::NodeError;
+use engine::kind::{Kind, Kinds, Registered, UnknownKind};
+use serde_json::Value;
+
+/// A future without a name.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// One execution of a node outside the engine.
+#[derive(Debug, Clone)]
+pub struct Execution {
+    /// The organization whose run it is.
+    pub organization_id: Arc<str>,
+    /// The run's workflow.
+    pub workflow_id: Arc<str>,
+    /// The run.
+    pub run_id: Arc<str>,
+    /// The run's attempt, from 1.
+    pub run_attempt: u32,
+    /// The node and its iteration.
+    pub key: NodeKey,
+    /// The attempt at the node, from 1.
+    pub attempt: u32,
+    /// The app whose module the node is.
+    pub app_id: String,
+    /// The app's module, or the native kind.
+    pub module_slug: String,
+    /// The credential the node uses.
+    pub credential_id: Option<String>,
+    /// The connection type the node uses.
+    pub connection_id: Option<String>,
+    /// What the kind asked for: the parameters with their templates evaluated.
+    pub request: Value,
+    /// How long the attempt may take, in milliseconds; the runtime gives it up afterwards.
+    pub timeout_ms: u64,
+}
+
+impl Execution {
+    /// The `Idempotency-Key` of outgoing requests: the same however often this node of this attempt is executed.
+    #[must_use]
+    pub fn idempotency_key(&self) -> String {
+        let (run, attempt, node) = (&self.run_id, self.run_attempt, self.key.node);
+        if self.key.iteration.is_root() {
+            format!("{run}-{attempt}-{node}")
+        } else {
+            format!("{run}-{attempt}-{node}-{}", self.key.iteration)
+        }
+    }
+}
+
+/// Does what a kind with I/O is for.
+pub trait Executor: Send + Sync {
+    /// Executes a node once and gives its output. Dropping the future gives the execution up. It may be executed again
+    /// after a crash, with the same [`Execution::idempotency_key`].
+    fn execute(&self, execution: Execution) -> BoxFuture<'_, Result<Value, NodeError>>;
+}
+
+/// All kinds of a process, and who executes those that reach outside the engine.
+#[derive(Clone)]
+pub struct Registry {
+    kinds: engine::kind::Registry,
+    executors: HashMap<String, HashMap<String, Arc<dyn Executor>>>,
+    interpreter: Option<Arc<dyn Executor>>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Registry {
+    /// The engine's own kinds.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            kinds: engine::kind::Registry::pure(),
+            executors: HashMap::new(),
+            interpreter: None,
+        }
+    }
+
+    /// Adds a kind without I/O of its own.
+    pub fn add(&mut self, kind: impl Kind + 'static) {
+        self.kinds.add(kind);
+    }
+
+    /// Adds a kind and who executes it.
+    pub fn add_executed(&mut self, kind: impl Kind + 'static, executor: Arc<dyn Executor>) {
+        let spec = kind.spec();
+        self.kinds.add(kind);
+        self.executors
+            .entry(spec.app_id)
+            .or_default()
+            .insert(spec.kind, executor);
+    }
+
+    /// Lets modules without an executor of their own be executed by this one.
+    pub fn set_interpreter(&mut self, interpreter: Arc<dyn Executor>) {
+        self.interpreter = Some(interpreter);
+    }
+
+    /// The engine's view: specifications, checks, behaviours.
+    #[must_use]
+    pub fn kinds(&self) -> &engine::kind::Registry {
+        &self.kinds
+    }
+
+    /// Who executes a module.
+    #[must_use]
+    pub fn executor(&self, app_id: &str, module_slug: &str) -> Option<&Arc<dyn Executor>> {
+        let own = self
+            .executors
+            .get(app_id)
+            .and_then(|modules| modules.get(module_slug));
+        own.or(self.interpreter.as_ref())
+    }
+}
+
+impl Kinds for Registry {
+    fn find(&self, app_id: &str, module_slug: &str) -> Result<Arc<Registered>, UnknownKind> {
+        self.kinds.find(app_id, module_slug)
+    }
+}

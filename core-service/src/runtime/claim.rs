@@ -1,0 +1,178 @@
+//! Finding runs that nobody drives: those of lost processes, those released, those whose time has come, those that
+//! somebody signalled. Notifications wake it; looking now and then is the safety net.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::Shared;
+use super::drive::LiveRun;
+use super::lease::Held;
+use super::metrics::count;
+use super::request::{Ask, CANCEL, Request};
+use crate::clock;
+use crate::store::{ClaimCause, ClaimedRun, CommitError, StoreError, Subscription, Topic};
+
+/// Signals read at once.
+const SIGNALS: i64 = 1_000;
+/// How often what nobody needs any more is deleted.
+const TIDY_EVERY: Duration = Duration::from_secs(60);
+/// Expired keys deleted in one transaction.
+const EXPIRED_KEYS: i64 = 5_000;
+
+/// The earliest alarm set since the database was last asked.
+pub(super) struct Alarm(AtomicI64);
+
+impl Default for Alarm {
+    fn default() -> Self {
+        Self(AtomicI64::new(i64::MAX))
+    }
+}
+
+impl Shared {
+    /// A run was put to sleep until then.
+    pub(super) fn alarm_set(&self, due_at_ms: Option<i64>) {
+        let Some(due_at_ms) = due_at_ms else { return };
+        if self.alarm.0.fetch_min(due_at_ms, Relaxed) > due_at_ms {
+            self.claims.notify_one();
+        }
+    }
+}
+
+/// Claims until the process drains.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut subscription = shared.store.subscribe();
+    let mut tidy_at = Instant::now() + TIDY_EVERY;
+    while !shared.is_draining() {
+        let Some(held) = shared.lease.current() else {
+            tokio::select! {
+                () = shared.lease.granted_after(0) => continue,
+                () = shared.drained() => return,
+            }
+        };
+        let pause = match claim(&shared, &held).await {
+            Ok(next_due) => {
+                shared.recovered();
+                pause(&shared, next_due)
+            }
+            Err(CommitError::LeaseLost) => {
+                shared.lease_lost(held.generation);
+                continue;
+            }
+            Err(CommitError::Store(error)) => {
+                tracing::warn!(%error, "runs could not be claimed; it will be tried again");
+                shared.config.poll_interval
+            }
+        };
+        if Instant::now() >= tidy_at {
+            tidy(&shared).await;
+            tidy_at = Instant::now() + TIDY_EVERY;
+        }
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = shared.claims.notified() => {}
+            () = work_announced(&mut subscription) => {}
+            () = shared.drained() => {}
+        }
+    }
+}
+
+fn pause(shared: &Shared, next_due: Option<i64>) -> Duration {
+    let next_due = shared.alarm.0.load(Relaxed).min(next_due.unwrap_or(i64::MAX));
+    let until_due = u64::try_from(next_due.saturating_sub(clock::now_ms())).unwrap_or(0);
+    shared.config.poll_interval.min(Duration::from_millis(until_due))
+}
+
+async fn work_announced(subscription: &mut Subscription) {
+    loop {
+        match subscription.next().await {
+            Some(notification) if notification.topic == Topic::Changed => {}
+            _ => return,
+        }
+    }
+}
+
+/// Claims what there is and hands out signals. Gives when the next sleeping run is due.
+async fn claim(shared: &Arc<Shared>, held: &Held) -> Result<Option<i64>, CommitError> {
+    loop {
+        let room = shared.config.live_runs.saturating_sub(shared.live.len());
+        let limit = i64::try_from(room)
+            .unwrap_or(i64::MAX)
+            .min(shared.config.claim_chunk);
+        if limit <= 0 || shared.is_draining() {
+            break;
+        }
+        let claimed = shared
+            .store
+            .claim_runs(&held.lease, clock::now_ms(), limit)
+            .await?;
+        let was_full = i64::try_from(claimed.len()).unwrap_or(i64::MAX) >= limit;
+        for run in claimed {
+            take_up(shared, held, run);
+        }
+        if !was_full {
+            break;
+        }
+    }
+    hand_out_signals(shared, held).await?;
+    shared.alarm.0.store(i64::MAX, Relaxed);
+    Ok(shared.store.next_due().await?)
+}
+
+fn take_up(shared: &Arc<Shared>, held: &Held, claimed: ClaimedRun) {
+    count(&shared.metrics.runs_claimed);
+    if claimed.cause == ClaimCause::TakenOver {
+        count(&shared.metrics.runs_taken_over);
+    }
+    let (shared, held, ClaimedRun { run, cause }) = (Arc::clone(shared), held.clone(), claimed);
+    let run_id: Arc<str> = run.id.as_str().into();
+    // At once when the seat is free, so that a signal finds it taken.
+    let seat = shared.live.enter(&run_id);
+    tokio::spawn(async move {
+        let seat = match seat {
+            Ok(seat) => seat,
+            // The task that released the run is about to leave it.
+            Err(_taken) => shared.live.enter_next(&run_id).await,
+        };
+        LiveRun::take_up(shared, held, seat, run, Some(cause), None).await;
+    });
+}
+
+/// Puts signals into the mailboxes of runs that are here. Those of others stay, to be seen again.
+async fn hand_out_signals(shared: &Shared, held: &Held) -> Result<(), StoreError> {
+    for signal in shared
+        .store
+        .pending_signals(&held.lease.process_id, SIGNALS)
+        .await?
+    {
+        let Some(mailbox) = shared.live.mailbox(&signal.run_id) else {
+            continue;
+        };
+        if signal.kind != CANCEL {
+            tracing::error!(kind = signal.kind, "a signal of an unknown kind is ignored");
+            continue;
+        }
+        let request = Request {
+            ask: Ask::Cancel,
+            reply: None,
+            signal_id: Some(signal.id),
+        };
+        // A full mailbox is tried again with the next look.
+        let _full = mailbox.try_send(request);
+    }
+    Ok(())
+}
+
+async fn tidy(shared: &Shared) {
+    let store = &shared.store;
+    let done = async {
+        store.delete_expired_keys(clock::now_ms(), EXPIRED_KEYS).await?;
+        store.delete_late_signals().await?;
+        store.delete_dead_processes().await
+    };
+    if let Err(error) = done.await {
+        tracing::warn!(%error, "what is no longer needed could not be deleted; it will be tried again");
+    }
+}

@@ -1,0 +1,62 @@
+//! The limits of the runtime, each with its default.
+
+use std::time::Duration;
+
+/// How much the runtime takes on, and how patient it is.
+#[derive(Debug, Clone)]
+pub struct RuntimeConfig {
+    /// How long this process's lease lasts after each renewal (10 s). It is renewed every third of it; after two thirds
+    /// without success the process stops its runs.
+    pub lease: Duration,
+    /// How often work is looked for when nothing announces any (1 s): the safety net under notifications.
+    pub poll_interval: Duration,
+    /// Writes that may wait for the journal (8,192); further starts are refused.
+    pub write_queue: usize,
+    /// Most writes of one transaction (1,024).
+    pub batch_writes: usize,
+    /// Most bytes of journal and payloads in one transaction (16 MiB), unless a single write has more.
+    pub batch_bytes: usize,
+    /// Starts of one organization that may be under way at once (half of `write_queue`).
+    pub starts_per_organization: usize,
+    /// Runs in memory (20,000); starts that would go beyond are refused, claims wait.
+    pub live_runs: usize,
+    /// Runs in memory that one organization's starts may bring it to (10,000).
+    pub live_runs_per_organization: usize,
+    /// Executions outside the engine at once (512).
+    pub executions: usize,
+    /// Executions of one organization at once (128).
+    pub executions_per_organization: usize,
+    /// A run that only waits stays in memory when it goes on within this time (5 s); else it is dropped and claimed
+    /// again when it is due.
+    pub keep_waiting: Duration,
+    /// Runs claimed in one transaction (100).
+    pub claim_chunk: i64,
+    /// A run whose process was lost this often while it was executing is failed (3).
+    pub crash_limit: i64,
+    /// How long a cancel waits for the process that drives the run (10 s).
+    pub remote_patience: Duration,
+    /// Compiled plans kept (4,096).
+    pub plans: u64,
+}
+
+impl Default for RuntimeConfig {
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_secs(10),
+            poll_interval: Duration::from_secs(1),
+            write_queue: 8_192,
+            batch_writes: 1_024,
+            batch_bytes: 16 << 20,
+            starts_per_organization: 4_096,
+            live_runs: 20_000,
+            live_runs_per_organization: 10_000,
+            executions: 512,
+            executions_per_organization: 128,
+            keep_waiting: Duration::from_secs(5),
+            claim_chunk: 100,
+            crash_limit: 3,
+            remote_patience: Duration::from_secs(10),
+            plans: 4_096,
+        }
+    }
+}

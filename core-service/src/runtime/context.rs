@@ -1,0 +1,86 @@
+//! What does not change while an attempt of a run is driven: who it is, its plan, what it reaches.
+
+use std::sync::{Arc, OnceLock};
+
+use engine::expression::EvaluationError;
+use engine::plan::Plan;
+use engine::scope::Environment;
+use serde_json::{Value, json};
+
+use super::limits::Share;
+use super::record::StartRecord;
+use super::surroundings::Surroundings;
+
+pub(super) struct RunContext {
+    pub(super) run_id: Arc<str>,
+    pub(super) organization_id: Arc<str>,
+    pub(super) workflow_id: Arc<str>,
+    pub(super) created_at: i64,
+    pub(super) attempt: u32,
+    pub(super) metered: bool,
+    pub(super) record: StartRecord,
+    pub(super) plan: Arc<Plan>,
+    pub(super) surroundings: Arc<dyn Surroundings>,
+    pub(super) share: Arc<Share>,
+    /// `$run` and `$workflow`, made when an expression asks for them.
+    pub(super) roots: OnceLock<(Value, Value)>,
+}
+
+impl RunContext {
+    /// The same run at a later attempt.
+    pub(super) fn at_attempt(&self, attempt: u32) -> Self {
+        Self {
+            run_id: Arc::clone(&self.run_id),
+            organization_id: Arc::clone(&self.organization_id),
+            workflow_id: Arc::clone(&self.workflow_id),
+            created_at: self.created_at,
+            attempt,
+            metered: self.metered,
+            record: self.record.clone(),
+            plan: Arc::clone(&self.plan),
+            surroundings: Arc::clone(&self.surroundings),
+            share: Arc::clone(&self.share),
+            roots: OnceLock::new(),
+        }
+    }
+
+    fn roots(&self) -> &(Value, Value) {
+        self.roots.get_or_init(|| {
+            let created_at = jiff::Timestamp::from_millisecond(self.created_at).unwrap_or_default();
+            let run = json!({
+                "id": &*self.run_id,
+                "attemptNumber": self.attempt,
+                "trigger": self.record.trigger,
+                "createdAt": format!("{created_at:.3}"),
+            });
+            let workflow = json!({ "id": &*self.workflow_id, "name": self.record.workflow_name });
+            (run, workflow)
+        })
+    }
+}
+
+impl Environment for RunContext {
+    fn run(&self) -> &Value {
+        &self.roots().0
+    }
+
+    fn workflow(&self) -> &Value {
+        &self.roots().1
+    }
+
+    fn variable(&self, name: &str) -> Option<&Value> {
+        self.surroundings.variable(name)
+    }
+
+    fn call_custom(&self, name: &str, arguments: Vec<Value>) -> Result<Value, EvaluationError> {
+        self.surroundings.call(name, arguments)
+    }
+
+    fn mask(&self, output: &mut Value) {
+        self.surroundings.mask(output);
+    }
+
+    fn mask_text(&self, message: &mut String) {
+        self.surroundings.mask_text(message);
+    }
+}

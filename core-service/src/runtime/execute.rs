@@ -1,0 +1,176 @@
+//! Executions outside the engine: when their turn comes, for as long as they may take, and whatever becomes of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use engine::event::NodeKey;
+use engine::failure::NodeError;
+use engine::step::Execute;
+use serde_json::Value;
+use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::time::timeout;
+
+use super::Shared;
+use super::context::RunContext;
+use super::metrics::count;
+use crate::nodes::Execution;
+
+/// The code of failures that are the service's own.
+pub(super) const ENGINE_ERROR: &str = "ENGINE_ERROR";
+
+/// An execution that ended.
+pub(super) struct Executed {
+    pub(super) key: NodeKey,
+    pub(super) attempt: u32,
+    pub(super) result: Result<Value, NodeError>,
+}
+
+/// The executions of one run. Dropping gives them up.
+#[derive(Default)]
+pub(super) struct Executions {
+    tasks: JoinSet<Result<Value, NodeError>>,
+    begun: HashMap<Id, Begun>,
+}
+
+/// An execution under way.
+struct Begun {
+    key: NodeKey,
+    attempt: u32,
+    task: AbortHandle,
+}
+
+impl Executions {
+    pub(super) fn is_empty(&self) -> bool {
+        self.begun.is_empty()
+    }
+
+    pub(super) fn begin(&mut self, shared: &Arc<Shared>, context: &RunContext, execute: Execute) {
+        let (key, attempt) = (execute.key.clone(), execute.attempt);
+        let task = self.tasks.spawn(run(
+            Arc::clone(shared),
+            context.share.clone(),
+            execution(context, execute),
+        ));
+        self.begun.insert(task.id(), Begun { key, attempt, task });
+    }
+
+    /// Gives one of them up. Its result is not reported.
+    pub(super) fn abort_one(&mut self, key: &NodeKey) {
+        self.begun.retain(|_, begun| {
+            let stays = begun.key != *key;
+            if !stays {
+                begun.task.abort();
+            }
+            stays
+        });
+    }
+
+    /// Gives all of them up. Their results are not reported.
+    pub(super) fn abort(&mut self) {
+        self.begun.clear();
+        self.tasks.abort_all();
+        self.tasks.detach_all();
+    }
+
+    /// The next result. Pends for ever while nothing is being executed. Safe to drop while waiting.
+    pub(super) async fn next(&mut self) -> Executed {
+        loop {
+            match self.tasks.join_next_with_id().await {
+                Some(joined) => {
+                    if let Some(executed) = self.ended(joined) {
+                        return executed;
+                    }
+                }
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// A result that is already there.
+    pub(super) fn try_next(&mut self) -> Option<Executed> {
+        loop {
+            let joined = self.tasks.try_join_next_with_id()?;
+            if let Some(executed) = self.ended(joined) {
+                return Some(executed);
+            }
+        }
+    }
+
+    fn ended(
+        &mut self,
+        joined: Result<(Id, Result<Value, NodeError>), tokio::task::JoinError>,
+    ) -> Option<Executed> {
+        let (id, result) = match joined {
+            Ok((id, result)) => (id, result),
+            Err(error) => (
+                error.id(),
+                Err(NodeError::new(ENGINE_ERROR, "the node's executor failed")),
+            ),
+        };
+        let Begun { key, attempt, .. } = self.begun.remove(&id)?;
+        Some(Executed { key, attempt, result })
+    }
+}
+
+fn execution(context: &RunContext, execute: Execute) -> Execution {
+    let node = context.plan.node(execute.key.node);
+    let text = |of: fn(&engine::plan::PlanNode) -> &String| node.map(of).cloned().unwrap_or_default();
+    Execution {
+        organization_id: Arc::clone(&context.organization_id),
+        workflow_id: Arc::clone(&context.workflow_id),
+        run_id: Arc::clone(&context.run_id),
+        run_attempt: execute.run_attempt,
+        app_id: text(|node| &node.app_id),
+        module_slug: text(|node| &node.module_slug),
+        credential_id: node.and_then(|node| node.credential_id.clone()),
+        connection_id: node.and_then(|node| node.connection_id.clone()),
+        key: execute.key,
+        attempt: execute.attempt,
+        request: execute.request,
+        timeout_ms: execute.timeout_ms,
+    }
+}
+
+async fn run(
+    shared: Arc<Shared>,
+    share: Arc<super::limits::Share>,
+    execution: Execution,
+) -> Result<Value, NodeError> {
+    let _pending = Pending::new(Arc::clone(&shared));
+    let executor = shared
+        .registry
+        .executor(&execution.app_id, &execution.module_slug);
+    let Some(executor) = executor else {
+        let message = format!(
+            "this server cannot execute {}/{}",
+            execution.app_id, execution.module_slug
+        );
+        return Err(NodeError::new(ENGINE_ERROR, message));
+    };
+    let turn = shared.limits.execution(&share).await;
+    let Ok(_turn) = turn else {
+        return Err(NodeError::new(ENGINE_ERROR, "the server is stopping"));
+    };
+    count(&shared.metrics.executions_started);
+    let timeout_ms = execution.timeout_ms;
+    let result = timeout(Duration::from_millis(timeout_ms), executor.execute(execution)).await;
+    result.unwrap_or_else(|_elapsed| Err(NodeError::timeout(timeout_ms)))
+}
+
+/// Counts an execution for as long as it is under way.
+struct Pending(Arc<Shared>);
+
+impl Pending {
+    fn new(shared: Arc<Shared>) -> Self {
+        count(&shared.metrics.executions_pending);
+        Self(shared)
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.0.metrics.executions_pending.fetch_sub(1, Relaxed);
+    }
+}

@@ -1,0 +1,280 @@
+//! The journal writer: one task gathers what all runs have to say and commits it as one transaction.
+//!
+//! It takes everything that waits and commits it at once, so a lone write never waits for a timer, and while one batch
+//! is being committed the next one gathers. A write that the database refuses does not take its batch with it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::Shared;
+use super::metrics::count;
+use crate::store::{CommitError, CreateOutcome, NewRun, Payload, RunBatch, RunChange, StoreError};
+
+/// What a run has to say.
+pub(super) enum Write {
+    Create(Box<NewRun>),
+    Change(Box<RunChange>),
+}
+
+/// A write and the payloads that its segments refer to.
+pub(super) struct Record {
+    pub(super) write: Write,
+    pub(super) payloads: Vec<Payload>,
+}
+
+/// A write that was not committed.
+pub(super) enum WriteError {
+    /// The lease of the writer's generation is over; the run may be another process's.
+    LeaseLost,
+    /// The database failed. Whether the write was committed is not known; here it is to be written again.
+    Unknown(Record),
+    /// The database refused this write; nothing of it was written.
+    Refused(Refusal),
+    /// Too much waits already.
+    Full,
+}
+
+/// Why the database refused a write; the log says more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Its rows are there already.
+    Duplicate,
+    /// A defect.
+    Defect,
+}
+
+pub(super) struct Entry {
+    generation: u64,
+    record: Record,
+    reply: oneshot::Sender<Result<CreateOutcome, WriteError>>,
+}
+
+/// Where writes are handed in.
+pub(super) struct Journal {
+    queue: mpsc::Sender<Entry>,
+    /// Places that starts leave to runs under way, which must be able to end.
+    reserved: usize,
+}
+
+impl Journal {
+    pub(super) fn new(capacity: usize) -> (Self, mpsc::Receiver<Entry>) {
+        let (queue, entries) = mpsc::channel(capacity.max(1));
+        (
+            Self {
+                queue,
+                reserved: capacity / 8,
+            },
+            entries,
+        )
+    }
+
+    pub(super) fn queued(&self) -> usize {
+        self.queue.max_capacity() - self.queue.capacity()
+    }
+
+    /// Commits a run's start; refused when too much waits.
+    pub(super) async fn create(&self, generation: u64, record: Record) -> Result<CreateOutcome, WriteError> {
+        if self.queue.capacity() <= self.reserved {
+            return Err(WriteError::Full);
+        }
+        let (entry, outcome) = Entry::new(generation, record);
+        self.queue.try_send(entry).map_err(|_| WriteError::Full)?;
+        outcome.await.unwrap_or(Err(WriteError::LeaseLost))
+    }
+
+    /// Commits what happened in a run, when its turn comes.
+    pub(super) async fn change(&self, generation: u64, record: Record) -> Result<CreateOutcome, WriteError> {
+        let (entry, outcome) = Entry::new(generation, record);
+        self.queue.send(entry).await.map_err(|_| WriteError::LeaseLost)?;
+        outcome.await.unwrap_or(Err(WriteError::LeaseLost))
+    }
+}
+
+impl Entry {
+    fn new(generation: u64, record: Record) -> (Self, oneshot::Receiver<Result<CreateOutcome, WriteError>>) {
+        let (reply, outcome) = oneshot::channel();
+        (
+            Self {
+                generation,
+                record,
+                reply,
+            },
+            outcome,
+        )
+    }
+
+    fn answer(self, result: Result<CreateOutcome, WriteError>) {
+        // Nobody may be waiting any more; the write stands all the same.
+        let _gone = self.reply.send(result);
+    }
+
+    fn refuse(self, error: &StoreError) {
+        let error = match error {
+            StoreError::Duplicate(_) => Refusal::Duplicate,
+            other => {
+                tracing::error!(error = ?other, "the database refused a write");
+                Refusal::Defect
+            }
+        };
+        self.answer(Err(WriteError::Refused(error)));
+    }
+
+    /// The outcome is unknown: whoever wrote it decides.
+    fn give_back(self) {
+        let _gone = self.reply.send(Err(WriteError::Unknown(self.record)));
+    }
+
+    fn bytes(&self) -> usize {
+        let (segments, further) = match &self.record.write {
+            Write::Create(run) => (&run.segments, run.start_input.len()),
+            Write::Change(change) => (&change.segments, 0),
+        };
+        let payloads: usize = self
+            .record
+            .payloads
+            .iter()
+            .map(|payload| payload.payload.len())
+            .sum();
+        segments.iter().map(|segment| segment.events.len()).sum::<usize>() + payloads + further
+    }
+}
+
+/// Writes until the runtime is gone.
+pub(super) async fn write(shared: Arc<Shared>, mut entries: mpsc::Receiver<Entry>) {
+    let mut batch = Vec::new();
+    while let Some(first) = entries.recv().await {
+        let mut bytes = first.bytes();
+        batch.push(first);
+        while batch.len() < shared.config.batch_writes && bytes < shared.config.batch_bytes {
+            let Ok(entry) = entries.try_recv() else { break };
+            bytes += entry.bytes();
+            batch.push(entry);
+        }
+        commit(&shared, std::mem::take(&mut batch)).await;
+    }
+}
+
+/// Commits the entries of the current generation and answers all.
+async fn commit(shared: &Shared, entries: Vec<Entry>) {
+    let held = shared.lease.current();
+    let generation = held.as_ref().map(|held| held.generation);
+    let (current, late): (Vec<_>, Vec<_>) = entries
+        .into_iter()
+        .partition(|entry| Some(entry.generation) == generation);
+    answer_lost(late);
+    let Some(held) = held else { return };
+
+    // Of a batch that was refused, the halves are tried, to find the write that is to blame.
+    let mut parts = vec![current];
+    while let Some(part) = parts.pop() {
+        if part.is_empty() {
+            continue;
+        }
+        let batch = Batch::of(part);
+        let began = Instant::now();
+        match shared.store.commit_runs(&held.lease, &batch.runs).await {
+            Ok(outcomes) => {
+                shared.metrics.committed(batch.replies.len(), began.elapsed());
+                batch.answer(outcomes);
+            }
+            Err(error) => {
+                count(&shared.metrics.commits_failed);
+                let mut entries = batch.into_entries(held.generation);
+                match error {
+                    CommitError::LeaseLost => {
+                        shared.lease_lost(held.generation);
+                        answer_lost(entries);
+                        parts.drain(..).for_each(answer_lost);
+                    }
+                    CommitError::Store(error) if error.is_temporary() => {
+                        tracing::warn!(%error, writes = entries.len(), "a commit failed");
+                        entries.into_iter().for_each(Entry::give_back);
+                    }
+                    CommitError::Store(error) => match entries.len() {
+                        0 | 1 => entries.pop().into_iter().for_each(|entry| entry.refuse(&error)),
+                        all => {
+                            let second = entries.split_off(all / 2);
+                            parts.extend([second, entries]);
+                        }
+                    },
+                }
+            }
+        }
+    }
+}
+
+fn answer_lost(entries: Vec<Entry>) {
+    entries
+        .into_iter()
+        .for_each(|entry| entry.answer(Err(WriteError::LeaseLost)));
+}
+
+/// Entries in the store's form. Nothing is copied.
+struct Batch {
+    runs: RunBatch,
+    replies: Vec<Reply>,
+}
+
+/// Who waits for a write, and how much of the batch it is.
+struct Reply {
+    is_create: bool,
+    payloads: usize,
+    sender: oneshot::Sender<Result<CreateOutcome, WriteError>>,
+}
+
+impl Batch {
+    fn of(entries: Vec<Entry>) -> Self {
+        let mut runs = RunBatch::default();
+        let mut replies = Vec::with_capacity(entries.len());
+        for Entry {
+            record: Record { write, payloads },
+            reply,
+            ..
+        } in entries
+        {
+            let is_create = matches!(write, Write::Create(_));
+            replies.push(Reply {
+                is_create,
+                payloads: payloads.len(),
+                sender: reply,
+            });
+            match write {
+                Write::Create(run) => runs.creates.push(*run),
+                Write::Change(change) => runs.changes.push(*change),
+            }
+            runs.payloads.extend(payloads);
+        }
+        Self { runs, replies }
+    }
+
+    /// Answers all; `outcomes` are those of the creates.
+    fn answer(self, outcomes: Vec<CreateOutcome>) {
+        let mut outcomes = outcomes.into_iter();
+        for reply in self.replies {
+            let outcome = if reply.is_create { outcomes.next() } else { None };
+            let _gone = reply.sender.send(Ok(outcome.unwrap_or(CreateOutcome::Created)));
+        }
+    }
+
+    fn into_entries(self, generation: u64) -> Vec<Entry> {
+        let mut creates = self.runs.creates.into_iter();
+        let mut changes = self.runs.changes.into_iter();
+        let mut payloads = self.runs.payloads.into_iter();
+        let entry = |reply: Reply| {
+            let write = if reply.is_create {
+                Write::Create(Box::new(creates.next()?))
+            } else {
+                Write::Change(Box::new(changes.next()?))
+            };
+            let payloads = payloads.by_ref().take(reply.payloads).collect();
+            Some(Entry {
+                generation,
+                record: Record { write, payloads },
+                reply: reply.sender,
+            })
+        };
+        self.replies.into_iter().filter_map(entry).collect()
+    }
+}

@@ -1,0 +1,248 @@
+//! Drives runs: starts them, makes what happens in them durable, and carries out what the engine decides.
+//!
+//! The engine is a pure fold; here are the clock, the tasks and the database around it. Events are durable before any
+//! command they led to is carried out, and before anybody is told of them.
+//!
+//! - `start`: the first step of a run, in the caller's task. `drive`: the task of a run that goes on. `take_up`: a run
+//!   that was claimed. `request`: what is asked of runs from outside.
+//! - `journal`: the one writer, which commits what all runs have to say in batches.
+//! - `lease`, `claim`: which runs are this process's, and finding those that are nobody's.
+//! - `plans`, `surroundings`: what runs follow and what they reach.
+//!
+//! Everything that queues is bounded: writes (`write_queue`; beyond, starts are refused and runs wait), starts and live
+//! runs per organization and process (beyond, starts are refused), executions per organization and process (beyond,
+//! they wait for their turn; there are no more than live runs bring), requests to one run (32; beyond, callers wait at
+//! most `remote_patience`), notifications (the store's; what is missed is found by looking), plans (the least used are
+//! forgotten). Runs that only wait are rows, not memory.
+//!
+//! Absent on purpose: permissions and billing (services), what nodes do (`nodes`), schedules.
+
+mod claim;
+mod config;
+mod context;
+mod drive;
+mod error;
+mod execute;
+mod journal;
+mod lease;
+mod limits;
+mod live;
+mod metrics;
+mod plans;
+mod progress;
+mod rebuild;
+mod record;
+mod report;
+mod request;
+mod start;
+mod surroundings;
+mod take_up;
+mod timers;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use engine::plan::Plan;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, timeout};
+
+pub use config::RuntimeConfig;
+pub use error::{PlanError, ReportError, RequestError, RuntimeError, StartRunError};
+pub use metrics::MetricsSnapshot;
+pub use plans::GraphRef;
+pub use record::Trigger;
+pub use report::Report;
+pub use start::{StartRun, Started};
+pub use surroundings::{NoSurroundings, Surroundings, SurroundingsSource};
+
+use crate::nodes::Registry;
+use crate::store::{Store, Topic};
+use claim::Alarm;
+use journal::Journal;
+use lease::LeaseCell;
+use limits::Limits;
+use live::LiveRuns;
+use metrics::Metrics;
+use plans::Plans;
+use request::Ask;
+
+/// Drives the runs of this process. Cheap to clone; all clones are the same runtime.
+#[derive(Clone)]
+pub struct Runtime {
+    shared: Arc<Shared>,
+}
+
+/// What the tasks of a runtime share.
+struct Shared {
+    store: Store,
+    registry: Arc<Registry>,
+    surroundings: Arc<dyn SurroundingsSource>,
+    config: RuntimeConfig,
+    plans: Plans,
+    lease: LeaseCell,
+    journal: Journal,
+    live: Arc<LiveRuns>,
+    limits: Limits,
+    metrics: Metrics,
+    alarm: Alarm,
+    /// Wakes the task that claims runs.
+    claims: Notify,
+    /// Runs of before have been claimed at least once.
+    recovered: AtomicBool,
+    draining: watch::Sender<bool>,
+}
+
+impl Runtime {
+    /// Registers this process, begins to claim what nobody drives, and accepts starts from now on.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn start(
+        store: Store,
+        registry: Arc<Registry>,
+        surroundings: Arc<dyn SurroundingsSource>,
+        config: RuntimeConfig,
+    ) -> Result<Self, RuntimeError> {
+        let (journal, entries) = Journal::new(config.write_queue);
+        let shared = Arc::new(Shared {
+            plans: Plans::new(
+                store.clone(),
+                Arc::clone(&registry),
+                Arc::clone(&surroundings),
+                config.plans,
+            ),
+            lease: LeaseCell::new(),
+            journal,
+            live: Arc::default(),
+            limits: Limits::new(&config),
+            metrics: Metrics::default(),
+            alarm: Alarm::default(),
+            claims: Notify::new(),
+            recovered: AtomicBool::new(false),
+            draining: watch::Sender::new(false),
+            store,
+            registry,
+            surroundings,
+            config,
+        });
+        let confirmed = Instant::now();
+        shared.register().await?;
+        tokio::spawn(journal::write(Arc::clone(&shared), entries));
+        tokio::spawn(lease::keep(Arc::clone(&shared), confirmed));
+        tokio::spawn(claim::run(Arc::clone(&shared)));
+        Ok(Self { shared })
+    }
+
+    /// Starts a run. When this returns, the run is on stable storage, and goes on by itself whatever becomes of the
+    /// caller.
+    ///
+    /// # Errors
+    /// [`StartRunError`]; nothing was started, except that after `Unavailable` it may have been.
+    pub async fn start_run(&self, start: StartRun) -> Result<Started, StartRunError> {
+        self.shared.start_run(start).await
+    }
+
+    /// Cancels a run, whichever process drives it. When this returns, the cancel is committed: nothing follows it.
+    ///
+    /// # Errors
+    /// `NotFound`, `Terminal`; `Unavailable` when the process that drives the run did not act in time: it still will.
+    pub async fn cancel(&self, organization_id: &str, run_id: &str) -> Result<(), RequestError> {
+        self.shared.ask(organization_id, run_id, Ask::Cancel).await
+    }
+
+    /// Runs a failed node of a run that has ended again, and all below it. Returns once that is committed.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotTerminal`, `NotFailed`, `Unavailable`.
+    pub async fn retry_node(
+        &self,
+        organization_id: &str,
+        run_id: &str,
+        node: i64,
+    ) -> Result<(), RequestError> {
+        self.shared
+            .ask(organization_id, run_id, Ask::RetryNode(node))
+            .await
+    }
+
+    /// Begins the next attempt of a run that has ended, with the same input. Returns once that is committed.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotTerminal`, `Unavailable`.
+    pub async fn rerun(&self, organization_id: &str, run_id: &str) -> Result<(), RequestError> {
+        self.shared.ask(organization_id, run_id, Ask::Rerun).await
+    }
+
+    /// A run and what happened in it, as far as it is durable.
+    ///
+    /// # Errors
+    /// [`ReportError`]
+    pub async fn report(&self, organization_id: &str, run_id: &str) -> Result<Report, ReportError> {
+        self.shared.report(organization_id, run_id).await
+    }
+
+    /// The compiled plan of a stored graph.
+    ///
+    /// # Errors
+    /// [`PlanError`]
+    pub async fn plan(&self, organization_id: &str, content_hash: &str) -> Result<Arc<Plan>, PlanError> {
+        let graph = GraphRef::Stored(content_hash.to_owned());
+        Ok(self.shared.plans.get(organization_id, &graph).await?.plan)
+    }
+
+    /// Whether runs can be started: a lease is held, what was left behind is being recovered, and no stop is under way.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        let shared = &self.shared;
+        shared.recovered.load(Relaxed) && shared.lease.current().is_some() && !shared.is_draining()
+    }
+
+    /// Stops: nothing new is started, executions under way finish within `patience` or are given up, and every
+    /// unfinished run is released, so that another process or the next start takes it up at once.
+    pub async fn drain(&self, patience: Duration) {
+        let shared = &self.shared;
+        shared.draining.send_replace(true);
+        if timeout(patience, shared.live.emptied()).await.is_err() {
+            tracing::warn!(
+                runs = shared.live.len(),
+                "runs are released in the middle of an execution"
+            );
+        }
+        let Some(held) = shared.lease.current() else {
+            return;
+        };
+        if let Err(error) = shared.store.retire_process(&held.lease).await {
+            tracing::warn!(%error, "the process could not be retired; its lease will expire");
+        }
+        shared.lease.end(held.generation);
+        if let Err(error) = shared.store.notify(Topic::Ready, "").await {
+            tracing::debug!(%error, "nobody was told of the released runs");
+        }
+    }
+
+    /// The figures of this moment.
+    #[must_use]
+    pub fn metrics(&self) -> MetricsSnapshot {
+        self.shared
+            .metrics
+            .snapshot(self.shared.live.len(), self.shared.journal.queued())
+    }
+}
+
+impl Shared {
+    fn is_draining(&self) -> bool {
+        *self.draining.borrow()
+    }
+
+    /// Waits until a stop is asked for.
+    async fn drained(&self) {
+        // The sender is part of this, so the channel cannot close first.
+        let mut draining = self.draining.subscribe();
+        let _draining = draining.wait_for(|draining| *draining).await;
+    }
+
+    fn recovered(&self) {
+        self.recovered.store(true, Relaxed);
+    }
+}

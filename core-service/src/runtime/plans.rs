@@ -1,0 +1,128 @@
+//! Compiled plans by the content of their graphs. Each is compiled once, and only what runs again and again is kept.
+
+use std::sync::Arc;
+
+use engine::graph::{Edge, FrozenFunction, Graph, Node};
+use engine::plan::Plan;
+use moka::sync::Cache;
+use serde::Deserialize;
+
+use super::error::PlanError;
+use super::surroundings::SurroundingsSource;
+use crate::nodes::Registry;
+use crate::store::{self, Store};
+
+/// The frozen graph that a run is to follow.
+#[derive(Debug, Clone)]
+pub enum GraphRef {
+    /// Stored already, such as a deployed version's: its content hash.
+    Stored(String),
+    /// Perhaps not stored yet, such as a draft's; it will be. The bytes are the graph's canonical JSON.
+    Frozen(store::Graph),
+}
+
+impl GraphRef {
+    /// The SHA-256 of the graph's canonical JSON, in hexadecimal.
+    #[must_use]
+    pub fn content_hash(&self) -> &str {
+        match self {
+            Self::Stored(content_hash) => content_hash,
+            Self::Frozen(graph) => &graph.content_hash,
+        }
+    }
+
+    pub(super) fn into_content_hash(self) -> String {
+        match self {
+            Self::Stored(content_hash) => content_hash,
+            Self::Frozen(graph) => graph.content_hash,
+        }
+    }
+}
+
+/// A plan and the custom functions its graph froze.
+#[derive(Clone)]
+pub(super) struct Compiled {
+    pub(super) plan: Arc<Plan>,
+    pub(super) functions: Arc<[FrozenFunction]>,
+}
+
+/// The canonical JSON of a frozen graph.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FrozenGraph {
+    nodes: Vec<Node>,
+    edges: Vec<Edge>,
+    #[serde(default)]
+    functions: Vec<FrozenFunction>,
+}
+
+/// Holds plans of stored graphs only: a plan that is found here needs no write.
+pub(super) struct Plans {
+    store: Store,
+    registry: Arc<Registry>,
+    source: Arc<dyn SurroundingsSource>,
+    cache: Cache<String, Compiled>,
+}
+
+impl Plans {
+    pub(super) fn new(
+        store: Store,
+        registry: Arc<Registry>,
+        source: Arc<dyn SurroundingsSource>,
+        most: u64,
+    ) -> Self {
+        Self {
+            store,
+            registry,
+            source,
+            cache: Cache::new(most),
+        }
+    }
+
+    /// The plan of a graph, which is stored when this returns.
+    pub(super) async fn get(&self, organization_id: &str, graph: &GraphRef) -> Result<Compiled, PlanError> {
+        let key = cache_key(organization_id, graph.content_hash());
+        if let Some(compiled) = self.cache.get(&key) {
+            return Ok(compiled);
+        }
+        let compiled = match graph {
+            GraphRef::Stored(content_hash) => {
+                let bytes = self.store.graph(organization_id, content_hash).await?;
+                self.compile(&bytes)?
+            }
+            GraphRef::Frozen(graph) => {
+                let compiled = self.compile(&graph.bytes)?;
+                self.store.put_graph(organization_id, graph).await?;
+                compiled
+            }
+        };
+        self.cache.insert(key, compiled.clone());
+        Ok(compiled)
+    }
+
+    fn compile(&self, bytes: &[u8]) -> Result<Compiled, PlanError> {
+        let frozen: FrozenGraph =
+            serde_json::from_slice(bytes).map_err(|error| PlanError::Damaged(Arc::new(error)))?;
+        let graph = Graph {
+            nodes: frozen.nodes,
+            edges: frozen.edges,
+            ..Graph::default()
+        };
+        let functions = self.source.functions(&frozen.functions);
+        let plan = Plan::compile(&graph, &*self.registry, &*functions)
+            .map_err(|problems| PlanError::Problems(problems.into()))?;
+        Ok(Compiled {
+            plan: Arc::new(plan),
+            functions: frozen.functions.into(),
+        })
+    }
+}
+
+/// Organizations may have apps of their own, so equal graphs of two of them may mean different plans.
+fn cache_key(organization_id: &str, content_hash: &str) -> String {
+    let mut key = String::with_capacity(organization_id.len() + 1 + content_hash.len());
+    key.push_str(organization_id);
+    key.push('/');
+    key.push_str(content_hash);
+    key
+}

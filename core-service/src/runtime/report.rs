@@ -1,0 +1,42 @@
+//! Runs as they are shown. Read from the database even when the run is in memory here, so that nothing is shown that a
+//! crash could take back.
+
+use engine::state::RunState;
+
+use super::Shared;
+use super::error::ReportError;
+use super::plans::GraphRef;
+use super::rebuild::{RebuildError, rebuild};
+use super::record::{StartRecord, Trigger};
+use crate::store::Run;
+
+/// A run and what happened in it.
+pub struct Report {
+    /// Its row.
+    pub run: Run,
+    /// What started it.
+    pub trigger: Trigger,
+    /// Its current attempt: [`RunState::nodes`], [`RunState::edges_taken`], [`RunState::last_output`].
+    pub state: RunState,
+}
+
+impl Shared {
+    pub(super) async fn report(&self, organization_id: &str, run_id: &str) -> Result<Report, ReportError> {
+        let run = self.store.run(organization_id, run_id).await?;
+        let record: StartRecord = serde_json::from_slice(&run.start_input)
+            .map_err(|error| ReportError::Damaged(error.to_string()))?;
+        let graph = GraphRef::Stored(run.graph_hash.clone());
+        let plan = self.plans.get(organization_id, &graph).await?.plan;
+        let rebuilt = rebuild(&self.store, organization_id, run_id, run.attempt_number, plan).await;
+        let state = match rebuilt {
+            Ok(rebuilt) => rebuilt.state,
+            Err(RebuildError::Store(error)) => return Err(ReportError::Store(error)),
+            Err(RebuildError::Damaged(what)) => return Err(ReportError::Damaged(what)),
+        };
+        Ok(Report {
+            run,
+            trigger: record.trigger,
+            state,
+        })
+    }
+}

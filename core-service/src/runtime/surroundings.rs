@@ -1,0 +1,71 @@
+//! What runs reach outside their own state: variables, custom functions, and the secrets to be masked.
+//!
+//! The seam to whoever keeps them. It is asked once when a run is taken up, so an implementation caches.
+
+use std::sync::Arc;
+
+use engine::expression::{CustomFunctions, EvaluationError, NoCustomFunctions};
+use engine::graph::FrozenFunction;
+use serde_json::Value;
+
+use crate::nodes::BoxFuture;
+use crate::store::StoreError;
+
+/// What the runs of one workflow reach. See [`engine::scope::Environment`].
+pub trait Surroundings: Send + Sync {
+    /// `$vars.NAME`, secrets included.
+    fn variable(&self, name: &str) -> Option<&Value>;
+    /// Calls a custom function.
+    fn call(&self, name: &str, arguments: Vec<Value>) -> Result<Value, EvaluationError>;
+    /// Replaces secret values inside an output before it is recorded.
+    fn mask(&self, output: &mut Value);
+    /// Replaces secret values inside a message before it is recorded.
+    fn mask_text(&self, message: &mut String);
+}
+
+/// Where surroundings come from.
+pub trait SurroundingsSource: Send + Sync {
+    /// The surroundings of a workflow's runs; `functions` are the custom functions its graph froze.
+    fn load<'a>(
+        &'a self,
+        organization_id: &'a str,
+        workflow_id: &'a str,
+        functions: &'a Arc<[FrozenFunction]>,
+    ) -> BoxFuture<'a, Result<Arc<dyn Surroundings>, StoreError>>;
+
+    /// The custom functions that the graph's templates may call, asked while it is compiled.
+    fn functions(&self, frozen: &[FrozenFunction]) -> Box<dyn CustomFunctions>;
+}
+
+/// Neither variables nor custom functions.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoSurroundings;
+
+impl Surroundings for NoSurroundings {
+    fn variable(&self, _name: &str) -> Option<&Value> {
+        None
+    }
+
+    fn call(&self, name: &str, _arguments: Vec<Value>) -> Result<Value, EvaluationError> {
+        Err(EvaluationError::new(format!("there is no function {name}")))
+    }
+
+    fn mask(&self, _output: &mut Value) {}
+
+    fn mask_text(&self, _message: &mut String) {}
+}
+
+impl SurroundingsSource for NoSurroundings {
+    fn load<'a>(
+        &'a self,
+        _organization_id: &'a str,
+        _workflow_id: &'a str,
+        _functions: &'a Arc<[FrozenFunction]>,
+    ) -> BoxFuture<'a, Result<Arc<dyn Surroundings>, StoreError>> {
+        Box::pin(async { Ok(Arc::new(Self) as Arc<dyn Surroundings>) })
+    }
+
+    fn functions(&self, _frozen: &[FrozenFunction]) -> Box<dyn CustomFunctions> {
+        Box::new(NoCustomFunctions)
+    }
+}

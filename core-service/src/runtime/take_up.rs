@@ -1,0 +1,204 @@
+//! Taking up a run that was claimed: its state is rebuilt from the journal, and it goes on from there.
+
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use engine::state::RunState;
+use engine::step::Input;
+use tokio::time::sleep;
+
+use super::Shared;
+use super::context::RunContext;
+use super::drive::{
+    Arrival, LiveRun, Panicked, Place, RowToFail, Settled, Stretch, engine_failure, is_deadly,
+};
+use super::error::PlanError;
+use super::execute::Executions;
+use super::lease::Held;
+use super::live::Seat;
+use super::plans::GraphRef;
+use super::progress::credits;
+use super::rebuild::{RebuildError, rebuild};
+use super::record::StartRecord;
+use super::request::Request;
+use super::timers::Timers;
+use crate::store::{ClaimCause, Run, StoreError};
+
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Why a run cannot be taken up.
+enum Obstacle {
+    /// The database cannot be reached.
+    Passing,
+    /// It never can: its journal, its graph or its row is damaged.
+    Lasting(String),
+}
+
+impl LiveRun {
+    /// Drives a claimed run on, or carries out a request to it.
+    pub(super) async fn take_up(
+        shared: Arc<Shared>,
+        held: Held,
+        seat: Seat,
+        run: Run,
+        cause: Option<ClaimCause>,
+        request: Option<Request>,
+    ) {
+        let loaded = loop {
+            match load(&shared, &run).await {
+                Ok(loaded) => break loaded,
+                Err(Obstacle::Passing) => tokio::select! {
+                    () = sleep(PAUSE) => {}
+                    () = shared.lease.ended(held.generation) => return,
+                },
+                Err(Obstacle::Lasting(why)) => return give_up(&shared, &held, &run, &why).await,
+            }
+        };
+        let (context, state, journal) = loaded;
+        let deadly =
+            cause == Some(ClaimCause::TakenOver) && is_deadly(run.crashes, shared.config.crash_limit, &state);
+        let counted = shared.limits.resume_live(&context.share);
+        let mut live = Self {
+            shared,
+            held,
+            context: Arc::new(context),
+            state,
+            timers: Timers::default(),
+            journal,
+            signals_seen: HashSet::new(),
+            broken: false,
+            executions: Executions::default(),
+            seat,
+            _counted: counted,
+        };
+        let input = if deadly {
+            Input::Fail(engine_failure(
+                "the server stopped repeatedly while it executed this run",
+            ))
+        } else {
+            Input::Resume
+        };
+        let mut stretch = Stretch::default();
+        let mut taken = live.take_in(&mut stretch, Arrival::Input(input));
+        if let (Ok(()), Some(request)) = (&taken, request) {
+            taken = live.take_in(&mut stretch, Arrival::Request(request));
+        }
+        let settled = match taken {
+            Ok(()) => live.settle(stretch).await,
+            Err(Panicked) => Settled::Broken("the engine failed in this run"),
+        };
+        live.drive(settled).await;
+    }
+
+    /// The last durable state again.
+    pub(super) async fn reload(&mut self) -> Result<(), RebuildError> {
+        let context = &self.context;
+        let plan = Arc::clone(&context.plan);
+        let attempt = i64::from(context.attempt);
+        let store = &self.shared.store;
+        let rebuilt = loop {
+            match rebuild(
+                store,
+                &context.organization_id,
+                &context.run_id,
+                attempt,
+                Arc::clone(&plan),
+            )
+            .await
+            {
+                Err(RebuildError::Store(error)) if error.is_temporary() => sleep(PAUSE).await,
+                other => break other?,
+            }
+        };
+        self.state = rebuilt.state;
+        self.journal.next_seq = rebuilt.next_seq;
+        self.journal.credits_recorded = credits(&self.state);
+        Ok(())
+    }
+}
+
+async fn give_up(shared: &Shared, held: &Held, run: &Run, why: &str) {
+    tracing::error!(run_id = run.id, why, "a run cannot be taken up");
+    if run.finished_at.is_some() {
+        return;
+    }
+    let row = RowToFail {
+        run_id: &run.id,
+        attempt: run.attempt_number,
+        credits_used: run.credits_used,
+        metered: run.metered,
+    };
+    row.fail(shared, held.generation, why).await;
+}
+
+async fn load(shared: &Shared, run: &Run) -> Result<(RunContext, RunState, Place), Obstacle> {
+    let record: StartRecord = serde_json::from_slice(&run.start_input)
+        .map_err(|error| Obstacle::Lasting(format!("the run's start cannot be read: {error}")))?;
+    let workflow_id = run.workflow_id.as_deref().unwrap_or_default();
+    let graph = GraphRef::Stored(run.graph_hash.clone());
+    let compiled = shared.plans.get(&run.organization_id, &graph).await?;
+    let surroundings = shared
+        .surroundings
+        .load(&run.organization_id, workflow_id, &compiled.functions)
+        .await?;
+    let plan = Arc::clone(&compiled.plan);
+    let rebuilt = rebuild(
+        &shared.store,
+        &run.organization_id,
+        &run.id,
+        run.attempt_number,
+        plan,
+    )
+    .await?;
+    let place = Place {
+        next_seq: rebuilt.next_seq,
+        credits_before: run.credits_used - credits(&rebuilt.state),
+        credits_recorded: credits(&rebuilt.state),
+        // Perhaps it was never there; clearing it again does no harm.
+        has_alarm: true,
+        started: Some(rebuilt.started),
+    };
+    let context = RunContext {
+        run_id: run.id.as_str().into(),
+        organization_id: run.organization_id.as_str().into(),
+        workflow_id: workflow_id.into(),
+        created_at: run.created_at,
+        attempt: rebuilt.state.attempt(),
+        metered: run.metered,
+        record,
+        plan: compiled.plan,
+        surroundings,
+        share: shared.limits.share(&run.organization_id),
+        roots: OnceLock::new(),
+    };
+    Ok((context, rebuilt.state, place))
+}
+
+impl From<StoreError> for Obstacle {
+    fn from(error: StoreError) -> Self {
+        if error.is_temporary() {
+            Self::Passing
+        } else {
+            Self::Lasting(error.to_string())
+        }
+    }
+}
+
+impl From<PlanError> for Obstacle {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Store(error) if error.is_temporary() => Self::Passing,
+            other => Self::Lasting(other.to_string()),
+        }
+    }
+}
+
+impl From<RebuildError> for Obstacle {
+    fn from(error: RebuildError) -> Self {
+        match error {
+            RebuildError::Store(error) => error.into(),
+            RebuildError::Damaged(what) => Self::Lasting(format!("the run's journal is damaged: {what}")),
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The engine's only way to write: everything that many runs have to say, as one transaction.
+//!
+//! The transaction first checks the process's own lease and keeps it from being taken over until the end; a batch of a
+//! process that was taken over is refused as a whole. Statements cover all rows of a batch at once.
+
+use std::collections::HashSet;
+
+use super::database::Session;
+use super::dialect::{BatchStatement, Kind};
+use super::process::Lease;
+use super::run_batch::{CreateOutcome, NewRun, Payload, RunBatch, RunChange};
+use super::value::Value;
+use super::{Store, StoreError, credit, idempotency};
+
+/// A refused or failed commit. Nothing of the batch was written, except that after
+/// [`StoreError::Unavailable`] during the commit itself the outcome is unknown.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommitError {
+    /// Another process took this one's runs over. Stop driving them; register anew.
+    #[error("this process's lease was taken over by another process")]
+    LeaseLost,
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Store {
+    /// Commits a batch of run writes; when it returns, they are on stable storage.
+    ///
+    /// # Errors
+    /// [`CommitError::LeaseLost`] when this process was taken over; when the database fails.
+    pub async fn commit_runs(
+        &self,
+        lease: &Lease,
+        batch: &RunBatch,
+    ) -> Result<Vec<CreateOutcome>, CommitError> {
+        let mut transaction = self.fenced(lease).await?;
+        let mut outcomes = vec![CreateOutcome::Created; batch.creates.len()];
+        idempotency::claim_keys(&mut transaction, &batch.creates, &mut outcomes).await?;
+        let held = credit::settle(&mut transaction, batch, &mut outcomes).await?;
+        idempotency::release_keys(&mut transaction, &batch.creates, &mut outcomes).await?;
+
+        let created: Vec<&NewRun> = batch
+            .creates
+            .iter()
+            .zip(&outcomes)
+            .filter(|(_, outcome)| **outcome == CreateOutcome::Created)
+            .map(|(run, _)| run)
+            .collect();
+        insert_payloads(&mut transaction, &batch.payloads).await?;
+        insert_runs(&mut transaction, lease, &created, &held).await?;
+        insert_segments(&mut transaction, &created, &batch.changes).await?;
+        write_timers(&mut transaction, &created, &batch.changes).await?;
+        clear_signals(&mut transaction, &batch.changes).await?;
+        update_summaries(&mut transaction, lease, &batch.changes).await?;
+        transaction.commit().await?;
+        Ok(outcomes)
+    }
+}
+
+const INSERT_RUNS: BatchStatement = BatchStatement {
+    columns: &[
+        ("id", Kind::Text),
+        ("organization_id", Kind::Text),
+        ("workflow_id", Kind::Text),
+        ("status", Kind::Text),
+        ("attempt_number", Kind::Integer),
+        ("created_at", Kind::Integer),
+        ("finished_at", Kind::Integer),
+        ("error", Kind::Bytes),
+        ("credits_used", Kind::Integer),
+        ("version_no", Kind::Integer),
+        ("graph_hash", Kind::Text),
+        ("start_input", Kind::Bytes),
+        ("created_by", Kind::Text),
+        ("process_id", Kind::Text),
+        ("parked", Kind::Boolean),
+        ("metered", Kind::Boolean),
+        ("credit_held", Kind::Boolean),
+    ],
+    tail: "INSERT INTO runs (id, organization_id, workflow_id, status, attempt_number, created_at, finished_at, error,
+               credits_used, version_no, graph_hash, start_input, created_by, process_id, parked, metered, credit_held,
+               crashes, pending_signals)
+           SELECT v.*, 0, 0 FROM v",
+};
+
+async fn insert_runs(
+    session: &mut Session,
+    lease: &Lease,
+    created: &[&NewRun],
+    held: &HashSet<&str>,
+) -> Result<(), StoreError> {
+    let mut rows: Vec<Value<'_>> = Vec::with_capacity(created.len() * INSERT_RUNS.columns.len());
+    for run in created {
+        let summary = &run.summary;
+        rows.extend([
+            Value::from(&run.id),
+            Value::from(&run.organization_id),
+            Value::from(&run.workflow_id),
+            Value::from(summary.status.as_word()),
+            Value::from(summary.attempt_number),
+            Value::from(run.created_at),
+            Value::from(summary.finished_at),
+            Value::Bytes(summary.error.as_deref().map(str::as_bytes)),
+            Value::from(summary.credits_used),
+            Value::from(run.version_no),
+            Value::from(&run.graph_hash),
+            Value::from(&run.start_input),
+            Value::from(&run.created_by),
+            Value::from(summary.process_id(lease)),
+            Value::from(summary.parked()),
+            Value::from(run.metered),
+            Value::from(held.contains(run.id.as_str())),
+        ]);
+    }
+    session.batch(&INSERT_RUNS, &rows).await?;
+    Ok(())
+}
+
+const INSERT_SEGMENTS: BatchStatement = BatchStatement {
+    columns: &[
+        ("run_id", Kind::Text),
+        ("attempt", Kind::Integer),
+        ("seq", Kind::Integer),
+        ("events", Kind::Bytes),
+    ],
+    tail: "INSERT INTO segments (run_id, attempt, seq, events) SELECT v.* FROM v",
+};
+
+async fn insert_segments(
+    session: &mut Session,
+    created: &[&NewRun],
+    changes: &[RunChange],
+) -> Result<(), StoreError> {
+    let first = created.iter().map(|run| (&run.id, &run.segments));
+    let further = changes.iter().map(|change| (&change.run_id, &change.segments));
+    let mut rows: Vec<Value<'_>> = Vec::new();
+    for (run_id, segments) in first.chain(further) {
+        for segment in segments {
+            rows.extend([
+                Value::from(run_id),
+                Value::from(segment.attempt),
+                Value::from(segment.seq),
+                Value::from(&segment.events),
+            ]);
+        }
+    }
+    session.batch(&INSERT_SEGMENTS, &rows).await?;
+    Ok(())
+}
+
+const INSERT_PAYLOADS: BatchStatement = BatchStatement {
+    columns: &[
+        ("organization_id", Kind::Text),
+        ("content_hash", Kind::Text),
+        ("payload", Kind::Bytes),
+    ],
+    tail: "INSERT INTO payloads (organization_id, content_hash, payload) SELECT v.* FROM v WHERE TRUE
+           ON CONFLICT (organization_id, content_hash) DO NOTHING",
+};
+
+async fn insert_payloads(session: &mut Session, payloads: &[Payload]) -> Result<(), StoreError> {
+    let rows: Vec<Value<'_>> = payloads
+        .iter()
+        .flat_map(|one| {
+            [
+                Value::from(&one.organization_id),
+                (&one.content_hash).into(),
+                (&one.payload).into(),
+            ]
+        })
+        .collect();
+    session.batch(&INSERT_PAYLOADS, &rows).await?;
+    Ok(())
+}
+
+const UPDATE_SUMMARIES: BatchStatement = BatchStatement {
+    columns: &[
+        ("id", Kind::Text),
+        ("status", Kind::Text),
+        ("attempt_number", Kind::Integer),
+        ("finished_at", Kind::Integer),
+        ("error", Kind::Bytes),
+        ("credits_used", Kind::Integer),
+        ("process_id", Kind::Text),
+        ("parked", Kind::Boolean),
+    ],
+    // A signal that arrived meanwhile keeps the run from being parked past it.
+    tail: "UPDATE runs SET status = v.status, attempt_number = v.attempt_number, finished_at = v.finished_at,
+               error = v.error, credits_used = v.credits_used, process_id = v.process_id,
+               parked = v.parked AND runs.pending_signals = 0
+           FROM v WHERE runs.id = v.id",
+};
+
+async fn update_summaries(
+    session: &mut Session,
+    lease: &Lease,
+    changes: &[RunChange],
+) -> Result<(), StoreError> {
+    let mut rows: Vec<Value<'_>> = Vec::new();
+    for change in changes {
+        let Some(summary) = &change.summary else { continue };
+        rows.extend([
+            Value::from(&change.run_id),
+            Value::from(summary.status.as_word()),
+            Value::from(summary.attempt_number),
+            Value::from(summary.finished_at),
+            Value::Bytes(summary.error.as_deref().map(str::as_bytes)),
+            Value::from(summary.credits_used),
+            Value::from(summary.process_id(lease)),
+            Value::from(summary.parked()),
+        ]);
+    }
+    session.batch(&UPDATE_SUMMARIES, &rows).await?;
+    Ok(())
+}
+
+const CLEAR_TIMERS: BatchStatement = BatchStatement {
+    columns: &[("run_id", Kind::Text), ("key", Kind::Text)],
+    tail: "DELETE FROM timers WHERE (run_id, key) IN (SELECT v.run_id, v.key FROM v)",
+};
+
+const SET_TIMERS: BatchStatement = BatchStatement {
+    columns: &[
+        ("run_id", Kind::Text),
+        ("key", Kind::Text),
+        ("due_at", Kind::Integer),
+        ("kind", Kind::Text),
+    ],
+    tail: "INSERT INTO timers (run_id, key, due_at, kind) SELECT v.* FROM v WHERE TRUE
+           ON CONFLICT (run_id, key) DO UPDATE SET due_at = excluded.due_at, kind = excluded.kind",
+};
+
+async fn write_timers(
+    session: &mut Session,
+    created: &[&NewRun],
+    changes: &[RunChange],
+) -> Result<(), StoreError> {
+    let cleared: Vec<Value<'_>> = changes
+        .iter()
+        .flat_map(|change| change.clear_timers.iter().map(move |key| (&change.run_id, key)))
+        .flat_map(|(run_id, key)| [Value::from(run_id), Value::from(key)])
+        .collect();
+    session.batch(&CLEAR_TIMERS, &cleared).await?;
+
+    let first = created.iter().map(|run| (&run.id, &run.timers));
+    let further = changes.iter().map(|change| (&change.run_id, &change.set_timers));
+    let mut set: Vec<Value<'_>> = Vec::new();
+    for (run_id, timers) in first.chain(further) {
+        for timer in timers {
+            set.extend([
+                Value::from(run_id),
+                Value::from(&timer.key),
+                Value::from(timer.due_at),
+                Value::from(&timer.kind),
+            ]);
+        }
+    }
+    session.batch(&SET_TIMERS, &set).await?;
+    Ok(())
+}
+
+const CLEAR_SIGNALS: BatchStatement = BatchStatement {
+    columns: &[("id", Kind::Text)],
+    tail: "DELETE FROM signals WHERE id IN (SELECT v.id FROM v)",
+};
+
+const COUNT_SIGNALS_DONE: BatchStatement = BatchStatement {
+    columns: &[("run_id", Kind::Text), ("done", Kind::Integer)],
+    tail: "UPDATE runs SET pending_signals = runs.pending_signals - v.done FROM v WHERE runs.id = v.run_id",
+};
+
+async fn clear_signals(session: &mut Session, changes: &[RunChange]) -> Result<(), StoreError> {
+    let mut ids: Vec<Value<'_>> = Vec::new();
+    let mut counts: Vec<Value<'_>> = Vec::new();
+    for change in changes.iter().filter(|change| !change.signals_done.is_empty()) {
+        ids.extend(change.signals_done.iter().map(Value::from));
+        let done = i64::try_from(change.signals_done.len()).unwrap_or(i64::MAX);
+        counts.extend([Value::from(&change.run_id), Value::from(done)]);
+    }
+    session.batch(&CLEAR_SIGNALS, &ids).await?;
+    session.batch(&COUNT_SIGNALS_DONE, &counts).await?;
+    Ok(())
+}

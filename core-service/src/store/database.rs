@@ -1,0 +1,305 @@
+//! The two databases behind one face: sessions and transactions.
+//!
+//! Statements are written once, with `$n` parameters, in the noun's own file. SQLite has one writer connection behind
+//! a fair lock and a pool of readers that cannot write; PostgreSQL has one pool for both.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+use sqlx::sqlite::SqliteArguments;
+use sqlx::{AssertSqlSafe, PgConnection, PgPool, Postgres, SqlSafeStr, Sqlite, SqliteConnection, SqlitePool};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use super::StoreError;
+use super::batch::bind_arrays;
+use super::dialect::{BatchStatement, Dialect};
+use super::value::{Row, Value};
+
+/// One of the two databases, open.
+#[derive(Clone)]
+pub(super) enum Database {
+    Sqlite {
+        writer: Arc<Mutex<Writer>>,
+        readers: SqlitePool,
+    },
+    Postgres(PgPool),
+}
+
+/// SQLite's only connection that writes.
+pub(super) struct Writer {
+    connection: SqliteConnection,
+    /// Set while a transaction is open. Found set by the next one when a caller was dropped half-way.
+    in_transaction: bool,
+}
+
+impl Writer {
+    pub(super) fn new(connection: SqliteConnection) -> Self {
+        Self {
+            connection,
+            in_transaction: false,
+        }
+    }
+
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        if self.in_transaction {
+            // Refused when the abandoned transaction got as far as its commit; then there is nothing to undo.
+            let _nothing_to_undo = sqlx::query("ROLLBACK").execute(&mut self.connection).await;
+        }
+        self.in_transaction = true;
+        sqlx::query("BEGIN IMMEDIATE")
+            .execute(&mut self.connection)
+            .await?;
+        Ok(())
+    }
+
+    async fn end(&mut self, statement: &'static str) -> Result<(), StoreError> {
+        sqlx::query(statement).execute(&mut self.connection).await?;
+        self.in_transaction = false;
+        Ok(())
+    }
+}
+
+impl Database {
+    /// A connection for reading. It must not be held while waiting for anything but the database.
+    pub(super) async fn read(&self) -> Result<Session, StoreError> {
+        Ok(match self {
+            Self::Sqlite { readers, .. } => Session::SqliteReader(readers.acquire().await?),
+            Self::Postgres(pool) => Session::Postgres(pool.acquire().await?),
+        })
+    }
+
+    /// A transaction for writing; undone unless it is committed.
+    pub(super) async fn write(&self) -> Result<Transaction, StoreError> {
+        Ok(Transaction(match self {
+            Self::Sqlite { writer, .. } => {
+                let mut writer = Arc::clone(writer).lock_owned().await;
+                writer.begin().await?;
+                Session::SqliteWriter(writer)
+            }
+            Self::Postgres(pool) => Session::PostgresTransaction(pool.begin().await?),
+        }))
+    }
+
+    pub(super) async fn close(&self) {
+        match self {
+            Self::Sqlite { readers, .. } => readers.close().await,
+            Self::Postgres(pool) => pool.close().await,
+        }
+    }
+}
+
+/// A connection to either database.
+pub(super) enum Session {
+    SqliteReader(PoolConnection<Sqlite>),
+    SqliteWriter(OwnedMutexGuard<Writer>),
+    Postgres(PoolConnection<Postgres>),
+    PostgresTransaction(sqlx::Transaction<'static, Postgres>),
+}
+
+enum Connection<'a> {
+    Sqlite(&'a mut SqliteConnection),
+    Postgres(&'a mut PgConnection),
+}
+
+impl Session {
+    pub(super) fn dialect(&self) -> Dialect {
+        match self {
+            Self::SqliteReader(_) | Self::SqliteWriter(_) => Dialect::Sqlite,
+            Self::Postgres(_) | Self::PostgresTransaction(_) => Dialect::Postgres,
+        }
+    }
+
+    fn connection(&mut self) -> Connection<'_> {
+        match self {
+            Self::SqliteReader(connection) => Connection::Sqlite(connection),
+            Self::SqliteWriter(writer) => Connection::Sqlite(&mut writer.connection),
+            Self::Postgres(connection) => Connection::Postgres(connection),
+            Self::PostgresTransaction(transaction) => Connection::Postgres(transaction),
+        }
+    }
+
+    /// All rows of a query. The statement bounds their number.
+    pub(super) async fn rows(
+        &mut self,
+        sql: impl SqlSafeStr,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        refuse_nul(values)?;
+        Ok(match self.connection() {
+            Connection::Sqlite(connection) => {
+                let rows = bind_sqlite(sql, values).fetch_all(connection).await?;
+                rows.into_iter().map(Row::Sqlite).collect()
+            }
+            Connection::Postgres(connection) => {
+                let rows = bind_postgres(sql, values).fetch_all(connection).await?;
+                rows.into_iter().map(Row::Postgres).collect()
+            }
+        })
+    }
+
+    /// The only row of a query, if there is one.
+    pub(super) async fn row(
+        &mut self,
+        sql: impl SqlSafeStr,
+        values: &[Value<'_>],
+    ) -> Result<Option<Row>, StoreError> {
+        refuse_nul(values)?;
+        Ok(match self.connection() {
+            Connection::Sqlite(connection) => bind_sqlite(sql, values)
+                .fetch_optional(connection)
+                .await?
+                .map(Row::Sqlite),
+            Connection::Postgres(connection) => bind_postgres(sql, values)
+                .fetch_optional(connection)
+                .await?
+                .map(Row::Postgres),
+        })
+    }
+
+    /// Runs a statement and gives the number of rows it changed.
+    pub(super) async fn execute(
+        &mut self,
+        sql: impl SqlSafeStr,
+        values: &[Value<'_>],
+    ) -> Result<u64, StoreError> {
+        refuse_nul(values)?;
+        Ok(match self.connection() {
+            Connection::Sqlite(connection) => bind_sqlite(sql, values)
+                .execute(connection)
+                .await?
+                .rows_affected(),
+            Connection::Postgres(connection) => bind_postgres(sql, values)
+                .execute(connection)
+                .await?
+                .rows_affected(),
+        })
+    }
+
+    /// Runs a batch statement with each column as one array. Only PostgreSQL has arrays.
+    pub(super) async fn execute_arrays(
+        &mut self,
+        statement: &BatchStatement,
+        values: &[Value<'_>],
+    ) -> Result<u64, StoreError> {
+        refuse_nul(values)?;
+        let query = bind_arrays(
+            sqlx::query(AssertSqlSafe(statement.for_postgres())),
+            statement,
+            values,
+        );
+        match self.connection() {
+            Connection::Postgres(connection) => Ok(query.execute(connection).await?.rows_affected()),
+            Connection::Sqlite(_) => Err(arrays_are_for_postgres()),
+        }
+    }
+
+    /// As `execute_arrays`, with the rows the statement returns.
+    pub(super) async fn fetch_arrays(
+        &mut self,
+        statement: &BatchStatement,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        refuse_nul(values)?;
+        let query = bind_arrays(
+            sqlx::query(AssertSqlSafe(statement.for_postgres())),
+            statement,
+            values,
+        );
+        match self.connection() {
+            Connection::Postgres(connection) => Ok(query
+                .fetch_all(connection)
+                .await?
+                .into_iter()
+                .map(Row::Postgres)
+                .collect()),
+            Connection::Sqlite(_) => Err(arrays_are_for_postgres()),
+        }
+    }
+
+    /// Runs a script of several statements, as migrations are.
+    pub(super) async fn script(&mut self, sql: &'static str) -> Result<(), StoreError> {
+        match self.connection() {
+            Connection::Sqlite(connection) => sqlx::raw_sql(sql).execute(connection).await.map(drop)?,
+            Connection::Postgres(connection) => sqlx::raw_sql(sql).execute(connection).await.map(drop)?,
+        }
+        Ok(())
+    }
+}
+
+/// A session whose changes happen together, at `commit`, or not at all.
+#[must_use]
+pub(super) struct Transaction(Session);
+
+impl Transaction {
+    /// Returns when the changes are on stable storage.
+    pub(super) async fn commit(self) -> Result<(), StoreError> {
+        match self.0 {
+            Session::SqliteWriter(mut writer) => writer.end("COMMIT").await,
+            Session::PostgresTransaction(transaction) => Ok(transaction.commit().await?),
+            Session::SqliteReader(_) | Session::Postgres(_) => Ok(()),
+        }
+    }
+
+    /// Undoes the changes now rather than before the next transaction.
+    pub(super) async fn rollback(self) -> Result<(), StoreError> {
+        match self.0 {
+            Session::SqliteWriter(mut writer) => writer.end("ROLLBACK").await,
+            Session::PostgresTransaction(transaction) => Ok(transaction.rollback().await?),
+            Session::SqliteReader(_) | Session::Postgres(_) => Ok(()),
+        }
+    }
+}
+
+impl Deref for Transaction {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.0
+    }
+}
+
+impl DerefMut for Transaction {
+    fn deref_mut(&mut self) -> &mut Session {
+        &mut self.0
+    }
+}
+
+fn arrays_are_for_postgres() -> StoreError {
+    StoreError::Internal(sqlx::Error::Protocol("SQLite has no arrays".to_owned()))
+}
+
+fn refuse_nul(values: &[Value<'_>]) -> Result<(), StoreError> {
+    let holds_nul = |value: &Value<'_>| match value {
+        Value::Text(Some(text)) => text.contains('\0'),
+        Value::Texts(texts) => texts.iter().any(|text| text.contains('\0')),
+        _ => false,
+    };
+    if values.iter().any(holds_nul) {
+        Err(StoreError::NulInText)
+    } else {
+        Ok(())
+    }
+}
+
+fn bind_sqlite<'q>(sql: impl SqlSafeStr, values: &[Value<'_>]) -> Query<'q, Sqlite, SqliteArguments> {
+    values.iter().fold(sqlx::query(sql), |query, value| match *value {
+        Value::Text(text) => query.bind(text),
+        Value::Integer(number) => query.bind(number),
+        Value::Bytes(bytes) => query.bind(bytes),
+        Value::Boolean(truth) => query.bind(truth),
+        Value::Texts(texts) => query.bind(serde_json::json!(texts).to_string()),
+    })
+}
+
+fn bind_postgres<'q>(sql: impl SqlSafeStr, values: &[Value<'_>]) -> Query<'q, Postgres, PgArguments> {
+    values.iter().fold(sqlx::query(sql), |query, value| match *value {
+        Value::Text(text) => query.bind(text),
+        Value::Integer(number) => query.bind(number),
+        Value::Bytes(bytes) => query.bind(bytes),
+        Value::Boolean(truth) => query.bind(truth),
+        Value::Texts(texts) => query.bind(texts),
+    })
+}

@@ -1,0 +1,136 @@
+//! Migrations: scripts in pairs, one for each database, applied in order and each once.
+
+use sha2::{Digest as _, Sha256};
+
+use super::StoreError;
+use super::database::{Database, Session};
+use super::dialect::Dialect;
+use super::value::values;
+use crate::clock;
+
+struct Migration {
+    number: i64,
+    sqlite: &'static str,
+    postgres: &'static str,
+}
+
+/// A pair of scripts by its number and name.
+macro_rules! migration {
+    ($number:literal, $name:literal) => {
+        Migration {
+            number: $number,
+            sqlite: include_str!(concat!("../../migrations/sqlite/", $name, ".sql")),
+            postgres: include_str!(concat!("../../migrations/postgres/", $name, ".sql")),
+        }
+    };
+}
+
+const MIGRATIONS: &[Migration] = &[
+    migration!(1, "0001_tenants"),
+    migration!(2, "0002_workflows"),
+    migration!(3, "0003_runs"),
+];
+
+/// The advisory lock that lets one node migrate while others wait ("switchyd" as a number).
+const LOCK: i64 = 0x7377_6974_6368_7964;
+
+/// Applies what is missing, all in one transaction. Several nodes may do so at once.
+pub(super) async fn run(database: &Database) -> Result<(), StoreError> {
+    let mut transaction = database.write().await?;
+    if transaction.dialect() == Dialect::Postgres {
+        transaction
+            .execute("SELECT pg_advisory_xact_lock($1)", &values![LOCK])
+            .await?;
+    }
+    transaction
+        .script(
+            "CREATE TABLE IF NOT EXISTS migrations
+             (number BIGINT PRIMARY KEY NOT NULL, checksum TEXT NOT NULL, applied_at BIGINT NOT NULL)",
+        )
+        .await?;
+    let applied = applied(&mut transaction).await?;
+    check_known(&applied)?;
+    for migration in MIGRATIONS {
+        let script = migration.script(transaction.dialect());
+        let checksum = checksum(script);
+        match applied.iter().find(|(number, _)| *number == migration.number) {
+            Some((_, found)) if *found == checksum => {}
+            Some((number, _)) => return Err(changed(*number)),
+            None => {
+                transaction.script(script).await?;
+                transaction
+                    .execute(
+                        "INSERT INTO migrations (number, checksum, applied_at) VALUES ($1, $2, $3)",
+                        &values![migration.number, &checksum, clock::now_ms()],
+                    )
+                    .await?;
+            }
+        }
+    }
+    transaction.commit().await
+}
+
+impl Migration {
+    fn script(&self, dialect: Dialect) -> &'static str {
+        match dialect {
+            Dialect::Sqlite => self.sqlite,
+            Dialect::Postgres => self.postgres,
+        }
+    }
+}
+
+async fn applied(session: &mut Session) -> Result<Vec<(i64, String)>, StoreError> {
+    let rows = session
+        .rows("SELECT number, checksum FROM migrations ORDER BY number", &[])
+        .await?;
+    rows.iter()
+        .map(|row| Ok((row.get("number")?, row.get("checksum")?)))
+        .collect()
+}
+
+fn check_known(applied: &[(i64, String)]) -> Result<(), StoreError> {
+    let newest = MIGRATIONS.last().map_or(0, |migration| migration.number);
+    match applied.last() {
+        Some((number, _)) if *number > newest => Err(StoreError::Setup(format!(
+            "the database is at migration {number}, this version knows up to {newest}: run the newer version"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn changed(number: i64) -> StoreError {
+    StoreError::Setup(format!(
+        "migration {number} of the database differs from this version's: restore the database of this version"
+    ))
+}
+
+fn checksum(script: &str) -> String {
+    Sha256::digest(script)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MIGRATIONS;
+
+    #[test]
+    fn numbers_rise_by_one() {
+        let numbers = MIGRATIONS.iter().map(|migration| migration.number);
+        assert!(numbers.eq(1..=i64::try_from(MIGRATIONS.len()).unwrap_or_default()));
+    }
+
+    #[test]
+    fn both_databases_have_the_same_tables() {
+        let tables = |script: &'static str| -> Vec<&str> {
+            script
+                .lines()
+                .filter(|line| line.starts_with("CREATE "))
+                .collect()
+        };
+        for migration in MIGRATIONS {
+            assert_eq!(tables(migration.sqlite), tables(migration.postgres));
+        }
+    }
+}

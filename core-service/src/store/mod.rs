@@ -1,0 +1,79 @@
+//! What is kept: a file for each noun, over SQLite or PostgreSQL.
+//!
+//! The only module that speaks SQL. Each statement is written once for both databases; `dialect` holds what differs.
+//! Every function of a tenant's noun takes the organization's id: another organization's row is simply not found.
+//! Every write of a noun records its activity in the same transaction. Absent on purpose: validation, permissions and
+//! what payloads mean; those belong to the services and the engine.
+
+mod activity;
+mod api_key;
+mod batch;
+mod commit;
+mod credit;
+mod database;
+mod deployment;
+mod dialect;
+mod error;
+mod folder;
+mod founding;
+mod graph;
+mod idempotency;
+mod member;
+mod migration;
+mod notify;
+mod open;
+mod organization;
+mod page;
+mod plan;
+mod process;
+mod run;
+mod run_batch;
+mod setting;
+mod signal;
+mod tag;
+mod team;
+mod timer;
+mod value;
+mod version;
+mod webhook;
+mod workflow;
+mod workflow_list;
+
+pub use activity::{Activity, ActivityFilter, Actor};
+pub use api_key::{ApiKey, Authentication, NewApiKey};
+pub use commit::CommitError;
+pub use deployment::{Deploy, Deployment, NewDeployment, ScheduledWorkflow};
+pub use error::StoreError;
+pub use folder::Folder;
+pub use founding::{Founded, Founding};
+pub use graph::Graph;
+pub use idempotency::IdempotentRun;
+pub use member::{Member, Role};
+pub use notify::{Notification, Subscription, Topic};
+pub use open::DatabaseUrl;
+pub use organization::{BillingStatus, NewOrganization, Organization, OrganizationChange};
+pub use page::Position;
+pub use plan::Plan;
+pub use process::{ClaimCause, ClaimOne, ClaimedRun, Lease};
+pub use run::{Run, RunStatus};
+pub use run_batch::{
+    CreateOutcome, Driver, IdempotencyKey, NewRun, Payload, RunBatch, RunChange, RunSummary, Segment,
+};
+pub use signal::Signal;
+pub use tag::Tag;
+pub use team::Team;
+pub use timer::Timer;
+pub use version::Version;
+pub use webhook::{Binding, Mint, NewWebhook, Webhook, WebhookTarget};
+pub use workflow::{Delete, Draft, NewWorkflow, Save, Workflow, WorkflowChange};
+pub use workflow_list::{Sort, SortBy, StatusFilter, TagFilter, WorkflowFilter, WorkflowSummary};
+
+use database::Database;
+use notify::Notifier;
+
+/// The open database. Cheap to clone; all clones share its connections.
+#[derive(Clone)]
+pub struct Store {
+    database: Database,
+    notifier: Notifier,
+}

@@ -1,0 +1,103 @@
+//! Signals: what a request asks of a run that another process drives. The driver reads them, acts, and clears them in
+//! the commit that records the act; a run that nobody drives is made ready by one.
+
+use super::value::{Row, values};
+use super::{Store, StoreError, Topic};
+use crate::{clock, id};
+
+/// A request to a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signal {
+    /// `sig_`; ids sort by time.
+    pub id: String,
+    /// The run it is for.
+    pub run_id: String,
+    /// What is asked; the runtime's word.
+    pub kind: String,
+    /// Its argument, as the runtime wrote it.
+    pub payload: Vec<u8>,
+}
+
+impl Signal {
+    fn from_row(row: &Row) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: row.get("id")?,
+            run_id: row.get("run_id")?,
+            kind: row.get("kind")?,
+            payload: row.get("payload")?,
+        })
+    }
+}
+
+impl Store {
+    /// Leaves a signal for an unfinished run and wakes whoever drives it. Gives the signal's id, or nothing when the
+    /// run has finished.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] when the organization has no such run; when the database fails.
+    pub async fn send_signal(
+        &self,
+        organization_id: &str,
+        run_id: &str,
+        kind: &str,
+        payload: &[u8],
+    ) -> Result<Option<String>, StoreError> {
+        let signal_id = id::new(id::Kind::Signal);
+        let mut transaction = self.database.write().await?;
+        let woken = transaction
+            .row(
+                "UPDATE runs SET parked = parked AND finished_at IS NOT NULL,
+                     pending_signals = pending_signals + CASE WHEN finished_at IS NULL THEN 1 ELSE 0 END
+                 WHERE id = $1 AND organization_id = $2 RETURNING finished_at",
+                &values![run_id, organization_id],
+            )
+            .await?;
+        let Some(run) = woken else {
+            transaction.rollback().await?;
+            return Err(StoreError::NotFound("run"));
+        };
+        if run.get::<Option<i64>>("finished_at")?.is_some() {
+            transaction.rollback().await?;
+            return Ok(None);
+        }
+        transaction
+            .execute(
+                "INSERT INTO signals (id, run_id, kind, payload, created_at) VALUES ($1, $2, $3, $4, $5)",
+                &values![&signal_id, run_id, kind, payload, clock::now_ms()],
+            )
+            .await?;
+        transaction.commit().await?;
+        self.notify(Topic::Signal, run_id).await?;
+        Ok(Some(signal_id))
+    }
+
+    /// The signals for runs of a process, oldest first.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn pending_signals(&self, process_id: &str, limit: i64) -> Result<Vec<Signal>, StoreError> {
+        let mut session = self.database.read().await?;
+        let rows = session
+            .rows(
+                "SELECT s.id AS id, s.run_id AS run_id, s.kind AS kind, s.payload AS payload
+                 FROM signals s JOIN runs r ON r.id = s.run_id
+                 WHERE r.process_id = $1 ORDER BY s.id LIMIT $2",
+                &values![process_id, limit],
+            )
+            .await?;
+        rows.iter().map(Signal::from_row).collect()
+    }
+
+    /// Forgets signals of runs that finished without acting upon them.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn delete_late_signals(&self) -> Result<u64, StoreError> {
+        let mut transaction = self.database.write().await?;
+        let sql = "DELETE FROM signals WHERE run_id IN
+                       (SELECT r.id FROM signals s JOIN runs r ON r.id = s.run_id WHERE r.finished_at IS NOT NULL)";
+        let deleted = transaction.execute(sql, &[]).await?;
+        transaction.commit().await?;
+        Ok(deleted)
+    }
+}

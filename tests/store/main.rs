@@ -1,0 +1,38 @@
+//! The store's suite: each case is written once and runs on both databases.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+/// Makes two tests of each case, which is an `async fn(&Fixture)` of the module that lists it.
+macro_rules! on_both_databases {
+    ($($case:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $case() {
+                super::$case(&crate::fixture::Fixture::sqlite().await).await;
+            })+
+        }
+
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $case() {
+                if let Some(fixture) = crate::fixture::Fixture::postgres(stringify!($case)).await {
+                    super::$case(&fixture).await;
+                    fixture.end().await;
+                }
+            })+
+        }
+    };
+}
+
+mod activity;
+mod durability;
+mod fixture;
+mod idempotency;
+mod metering;
+mod processes;
+mod runs;
+mod signals;
+mod tenants;
+mod throughput;
+mod webhooks;
+mod workflow_lists;
+mod workflows;

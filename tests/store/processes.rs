@@ -1,0 +1,330 @@
+//! Leases, the fence, take-over, and timers that wake runs nobody drives.
+
+use std::collections::HashSet;
+
+use core_service::clock;
+use core_service::store::{
+    ClaimCause, ClaimOne, CommitError, Driver, Lease, NewRun, RunBatch, RunChange, RunStatus, StoreError,
+    Timer,
+};
+
+use crate::fixture::{EXPIRED, Fixture, LONG, segment, summary};
+
+on_both_databases!(
+    a_process_that_was_taken_over_is_refused,
+    a_live_process_keeps_its_runs,
+    a_late_process_may_write_until_it_is_taken_over,
+    crashes_are_counted_for_each_take_over,
+    a_retired_process_hands_its_runs_on,
+    released_runs_are_claimed_once,
+    a_parked_run_waits_for_its_timer,
+    timers_move_and_are_forgotten,
+    one_named_run_can_be_claimed,
+    dead_processes_are_forgotten,
+);
+
+/// A process whose lease has run out already.
+async fn lost(fixture: &Fixture) -> Lease {
+    fixture.store.register_process(EXPIRED).await.unwrap()
+}
+
+fn parked(fixture: &Fixture, due_at: i64) -> NewRun {
+    NewRun {
+        summary: summary(RunStatus::Waiting, Driver::Nobody),
+        timers: vec![Timer {
+            key: "wait".to_owned(),
+            due_at,
+            kind: "wait".to_owned(),
+        }],
+        ..fixture.run("wf_1")
+    }
+}
+
+async fn claimed(fixture: &Fixture, lease: &Lease, now: i64) -> Vec<(String, ClaimCause)> {
+    let claimed = fixture.store.claim_runs(lease, now, 100).await.unwrap();
+    claimed
+        .into_iter()
+        .map(|claim| (claim.run.id, claim.cause))
+        .collect()
+}
+
+async fn a_process_that_was_taken_over_is_refused(fixture: &Fixture) {
+    let old = lost(fixture).await;
+    let new_run = fixture.run("wf_1");
+    let run_id = new_run.id.clone();
+    fixture.start(&old, vec![new_run]).await;
+    let new = fixture.lease().await;
+    assert_eq!(
+        claimed(fixture, &new, 0).await,
+        [(run_id.clone(), ClaimCause::TakenOver)]
+    );
+
+    let late = RunBatch {
+        creates: vec![fixture.run("wf_1")],
+        changes: vec![RunChange {
+            run_id: run_id.clone(),
+            segments: vec![segment(1)],
+            summary: Some(summary(RunStatus::Failed, Driver::This)),
+            ..RunChange::default()
+        }],
+        ..RunBatch::default()
+    };
+    let refused = fixture.store.commit_runs(&old, &late).await;
+    assert!(matches!(refused, Err(CommitError::LeaseLost)), "{refused:?}");
+    assert!(matches!(
+        fixture.store.renew_lease(&old).await,
+        Err(CommitError::LeaseLost)
+    ));
+    assert!(matches!(
+        fixture.store.claim_runs(&old, 0, 1).await,
+        Err(CommitError::LeaseLost)
+    ));
+    assert!(matches!(
+        fixture.store.retire_process(&old).await,
+        Err(CommitError::LeaseLost)
+    ));
+    assert_eq!(
+        fixture.store.load_segments(&run_id, None).await.unwrap(),
+        [segment(0)],
+        "nothing of it is there"
+    );
+    assert!(
+        fixture
+            .store
+            .run(fixture.organization_id(), &late.creates[0].id)
+            .await
+            .is_err()
+    );
+
+    let change = RunChange {
+        run_id: run_id.clone(),
+        segments: vec![segment(1)],
+        summary: Some(summary(RunStatus::Succeeded, Driver::This)),
+        ..RunChange::default()
+    };
+    fixture.change(&new, change).await;
+    let run = fixture
+        .store
+        .run(fixture.organization_id(), &run_id)
+        .await
+        .unwrap();
+    assert_eq!((run.status, run.crashes), (RunStatus::Succeeded, 1));
+}
+
+async fn a_live_process_keeps_its_runs(fixture: &Fixture) {
+    if fixture.is_sqlite() {
+        // There a second process means that the first is gone.
+        let first = fixture.lease().await;
+        let second = fixture.lease().await;
+        assert!(matches!(
+            fixture.store.renew_lease(&first).await,
+            Err(CommitError::LeaseLost)
+        ));
+        fixture.store.renew_lease(&second).await.unwrap();
+        return;
+    }
+    let (first, second) = (fixture.lease().await, fixture.lease().await);
+    fixture.start(&first, vec![fixture.run("wf_1")]).await;
+    assert_eq!(claimed(fixture, &second, i64::MAX).await, []);
+    fixture.store.renew_lease(&first).await.unwrap();
+    fixture.store.renew_lease(&second).await.unwrap();
+}
+
+async fn a_late_process_may_write_until_it_is_taken_over(fixture: &Fixture) {
+    let mut late = lost(fixture).await;
+    fixture.start(&late, vec![fixture.run("wf_1")]).await;
+    late.duration_ms = LONG;
+    fixture.store.renew_lease(&late).await.unwrap();
+    if !fixture.is_sqlite() {
+        let other = fixture.lease().await;
+        assert_eq!(claimed(fixture, &other, 0).await, [], "the renewal came in time");
+    }
+}
+
+async fn crashes_are_counted_for_each_take_over(fixture: &Fixture) {
+    let first = lost(fixture).await;
+    let run = fixture.run("wf_1");
+    let run_id = run.id.clone();
+    fixture.start(&first, vec![run, parked(fixture, i64::MAX)]).await;
+    for crashes in 1..=3 {
+        let next = lost(fixture).await;
+        let claimed = fixture.store.claim_runs(&next, 0, 100).await.unwrap();
+        assert_eq!(claimed.len(), 1, "a parked run had no driver to lose");
+        assert_eq!(
+            (claimed[0].run.id.as_str(), claimed[0].run.crashes),
+            (run_id.as_str(), crashes)
+        );
+        assert_eq!(
+            claimed[0].run.workflow_id.as_deref(),
+            Some("wf_1"),
+            "a claimed run knows its workflow"
+        );
+    }
+}
+
+async fn a_retired_process_hands_its_runs_on(fixture: &Fixture) {
+    let first = fixture.lease().await;
+    let run = fixture.run("wf_1");
+    let run_id = run.id.clone();
+    fixture.start(&first, vec![run]).await;
+    fixture.store.retire_process(&first).await.unwrap();
+    let second = fixture.lease().await;
+    assert_eq!(
+        claimed(fixture, &second, 0).await,
+        [(run_id.clone(), ClaimCause::Ready)]
+    );
+    let run = fixture
+        .store
+        .run(fixture.organization_id(), &run_id)
+        .await
+        .unwrap();
+    assert_eq!(run.crashes, 0, "an orderly stop is no crash");
+}
+
+async fn released_runs_are_claimed_once(fixture: &Fixture) {
+    let lease = fixture.lease().await;
+    let ready = || NewRun {
+        summary: summary(RunStatus::Queued, Driver::Anyone),
+        ..fixture.run("wf_1")
+    };
+    let creates: Vec<NewRun> = (0..60).map(|_| ready()).collect();
+    let ids: HashSet<String> = creates.iter().map(|run| run.id.clone()).collect();
+    fixture.start(&lease, creates).await;
+    let mut claims = Vec::new();
+    for _ in 0..6 {
+        let lease = if fixture.is_sqlite() {
+            lease.clone()
+        } else {
+            fixture.lease().await
+        };
+        let store = fixture.store.clone();
+        claims.push(tokio::spawn(async move {
+            let mut mine = Vec::new();
+            loop {
+                let claimed = store.claim_runs(&lease, 0, 7).await.unwrap();
+                if claimed.is_empty() {
+                    return mine;
+                }
+                assert!(claimed.len() <= 7);
+                mine.extend(claimed.into_iter().map(|claim| claim.run.id));
+            }
+        }));
+    }
+    let mut all = Vec::new();
+    for claim in claims {
+        all.extend(claim.await.unwrap());
+    }
+    assert_eq!(all.len(), 60, "none twice");
+    assert_eq!(all.into_iter().collect::<HashSet<_>>(), ids, "none left");
+}
+
+async fn a_parked_run_waits_for_its_timer(fixture: &Fixture) {
+    let lease = fixture.lease().await;
+    let now = clock::now_ms();
+    let (soon, later) = (parked(fixture, now + 100), parked(fixture, now + 200));
+    let (soon_id, later_id) = (soon.id.clone(), later.id.clone());
+    fixture.start(&lease, vec![soon, later]).await;
+    assert_eq!(fixture.store.next_due().await.unwrap(), Some(now + 100));
+    assert_eq!(claimed(fixture, &lease, now + 99).await, []);
+    assert_eq!(
+        claimed(fixture, &lease, now + 100).await,
+        [(soon_id.clone(), ClaimCause::Ready)]
+    );
+    assert_eq!(claimed(fixture, &lease, now + 100).await, [], "its driver has it");
+    assert_eq!(
+        fixture.store.next_due().await.unwrap(),
+        Some(now + 200),
+        "timers of driven runs are the driver's"
+    );
+    assert_eq!(
+        fixture.store.run_timers(&soon_id).await.unwrap().len(),
+        1,
+        "until the driver clears it"
+    );
+    assert_eq!(
+        claimed(fixture, &lease, now + 500).await,
+        [(later_id, ClaimCause::Ready)]
+    );
+    assert_eq!(fixture.store.next_due().await.unwrap(), None);
+}
+
+async fn timers_move_and_are_forgotten(fixture: &Fixture) {
+    let lease = fixture.lease().await;
+    let run = parked(fixture, 50);
+    let run_id = run.id.clone();
+    fixture.start(&lease, vec![run]).await;
+    let timer = |key: &str, due_at| Timer {
+        key: key.to_owned(),
+        due_at,
+        kind: "wait".to_owned(),
+    };
+    let change = RunChange {
+        run_id: run_id.clone(),
+        set_timers: vec![timer("wait", 90), timer("other", 70)],
+        ..RunChange::default()
+    };
+    fixture.change(&lease, change).await;
+    let timers = fixture.store.run_timers(&run_id).await.unwrap();
+    assert_eq!(timers, [timer("other", 70), timer("wait", 90)]);
+    let change = RunChange {
+        run_id: run_id.clone(),
+        clear_timers: vec!["other".to_owned(), "unknown".to_owned()],
+        ..RunChange::default()
+    };
+    fixture.change(&lease, change).await;
+    assert_eq!(
+        fixture.store.run_timers(&run_id).await.unwrap(),
+        [timer("wait", 90)]
+    );
+}
+
+async fn one_named_run_can_be_claimed(fixture: &Fixture) {
+    let (store, organization) = (&fixture.store, fixture.organization_id());
+    let old = lost(fixture).await;
+    let (driven, waiting) = (fixture.run("wf_1"), parked(fixture, i64::MAX));
+    let (driven_id, waiting_id) = (driven.id.clone(), waiting.id.clone());
+    fixture.start(&old, vec![driven, waiting]).await;
+    let lease = fixture.lease().await;
+    for id in [&driven_id, &waiting_id, &waiting_id] {
+        match store.claim_run(&lease, organization, id).await.unwrap() {
+            ClaimOne::Claimed(run) => assert_eq!(run.process_id.as_ref(), Some(&lease.process_id)),
+            ClaimOne::DrivenElsewhere => panic!("its driver is lost"),
+        }
+    }
+    let missing = store.claim_run(&lease, "org_other", &driven_id).await;
+    assert!(matches!(
+        missing,
+        Err(CommitError::Store(StoreError::NotFound("run")))
+    ));
+    if !fixture.is_sqlite() {
+        let other = fixture.lease().await;
+        let outcome = store.claim_run(&other, organization, &driven_id).await.unwrap();
+        assert_eq!(outcome, ClaimOne::DrivenElsewhere);
+    }
+    let end = RunChange {
+        run_id: driven_id.clone(),
+        summary: Some(summary(RunStatus::Failed, Driver::This)),
+        ..RunChange::default()
+    };
+    fixture.change(&lease, end).await;
+    let finished = store.claim_run(&lease, organization, &driven_id).await.unwrap();
+    assert!(
+        matches!(finished, ClaimOne::Claimed(run) if run.status == RunStatus::Failed),
+        "for a rerun"
+    );
+}
+
+async fn dead_processes_are_forgotten(fixture: &Fixture) {
+    let old = lost(fixture).await;
+    fixture.start(&old, vec![fixture.run("wf_1")]).await;
+    let lease = fixture.lease().await;
+    fixture.store.claim_runs(&lease, 0, 0).await.unwrap();
+    assert_eq!(
+        fixture.store.delete_dead_processes().await.unwrap(),
+        0,
+        "its run is still to be claimed"
+    );
+    assert_eq!(claimed(fixture, &lease, 0).await.len(), 1);
+    assert_eq!(fixture.store.delete_dead_processes().await.unwrap(), 1);
+    fixture.store.renew_lease(&lease).await.unwrap();
+}

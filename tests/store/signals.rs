@@ -1,0 +1,168 @@
+//! Signals reach the driver of a run, or give the run one.
+
+use core_service::store::{ClaimCause, Driver, NewRun, RunChange, RunStatus, Store, Topic};
+
+use crate::fixture::{Fixture, summary};
+
+on_both_databases!(
+    a_signal_waits_until_its_effect_is_durable,
+    a_signal_wakes_a_parked_run,
+    a_run_is_not_parked_past_a_signal,
+    a_finished_run_takes_none,
+    a_notification_reaches_every_subscriber,
+);
+
+async fn a_signal_waits_until_its_effect_is_durable(fixture: &Fixture) {
+    let (store, organization) = (&fixture.store, fixture.organization_id());
+    let lease = fixture.lease().await;
+    let run = fixture.run("wf_1");
+    let run_id = run.id.clone();
+    fixture.start(&lease, vec![run]).await;
+    let first = store
+        .send_signal(organization, &run_id, "respond", b"\0yes")
+        .await
+        .unwrap()
+        .unwrap();
+    let second = store
+        .send_signal(organization, &run_id, "cancel", b"")
+        .await
+        .unwrap()
+        .unwrap();
+    let pending = store.pending_signals(&lease.process_id, 10).await.unwrap();
+    let seen: Vec<_> = pending
+        .iter()
+        .map(|signal| (&signal.id, signal.kind.as_str()))
+        .collect();
+    assert_eq!(seen, [(&first, "respond"), (&second, "cancel")]);
+    assert_eq!(pending[0].payload, b"\0yes");
+    assert!(store.pending_signals("proc_other", 10).await.unwrap().is_empty());
+    assert_eq!(
+        store.pending_signals(&lease.process_id, 10).await.unwrap(),
+        pending,
+        "reading takes nothing"
+    );
+
+    let change = RunChange {
+        run_id,
+        signals_done: vec![first],
+        ..RunChange::default()
+    };
+    fixture.change(&lease, change).await;
+    assert_eq!(
+        store.pending_signals(&lease.process_id, 10).await.unwrap(),
+        pending[1..]
+    );
+}
+
+async fn a_signal_wakes_a_parked_run(fixture: &Fixture) {
+    let (store, organization) = (&fixture.store, fixture.organization_id());
+    let lease = fixture.lease().await;
+    let run = NewRun {
+        summary: summary(RunStatus::Waiting, Driver::Nobody),
+        ..fixture.run("wf_1")
+    };
+    let run_id = run.id.clone();
+    fixture.start(&lease, vec![run]).await;
+    assert!(store.claim_runs(&lease, 0, 10).await.unwrap().is_empty());
+    store
+        .send_signal(organization, &run_id, "cancel", b"")
+        .await
+        .unwrap();
+    let claimed = store.claim_runs(&lease, 0, 10).await.unwrap();
+    assert_eq!((claimed.len(), claimed[0].cause), (1, ClaimCause::Ready));
+    assert_eq!(
+        store.pending_signals(&lease.process_id, 10).await.unwrap().len(),
+        1
+    );
+}
+
+async fn a_run_is_not_parked_past_a_signal(fixture: &Fixture) {
+    let (store, organization) = (&fixture.store, fixture.organization_id());
+    let lease = fixture.lease().await;
+    let run = fixture.run("wf_1");
+    let run_id = run.id.clone();
+    fixture.start(&lease, vec![run]).await;
+    // The driver has not seen this one when it parks the run.
+    let signal = store
+        .send_signal(organization, &run_id, "respond", b"")
+        .await
+        .unwrap()
+        .unwrap();
+    let park = |signals_done| RunChange {
+        run_id: run_id.clone(),
+        summary: Some(summary(RunStatus::Waiting, Driver::Nobody)),
+        signals_done,
+        ..RunChange::default()
+    };
+    fixture.change(&lease, park(Vec::new())).await;
+    assert_eq!(
+        store.claim_runs(&lease, 0, 10).await.unwrap().len(),
+        1,
+        "it is ready again at once"
+    );
+    fixture.change(&lease, park(vec![signal])).await;
+    assert!(
+        store.claim_runs(&lease, 0, 10).await.unwrap().is_empty(),
+        "now it may rest"
+    );
+}
+
+async fn a_finished_run_takes_none(fixture: &Fixture) {
+    let (store, organization) = (&fixture.store, fixture.organization_id());
+    let lease = fixture.lease().await;
+    let run = fixture.run("wf_1");
+    let run_id = run.id.clone();
+    fixture.start(&lease, vec![run]).await;
+    store
+        .send_signal(organization, &run_id, "late", b"")
+        .await
+        .unwrap();
+    let end = summary(RunStatus::Succeeded, Driver::This);
+    let change = RunChange {
+        run_id: run_id.clone(),
+        summary: Some(end),
+        ..RunChange::default()
+    };
+    fixture.change(&lease, change).await;
+    assert_eq!(
+        store
+            .send_signal(organization, &run_id, "cancel", b"")
+            .await
+            .unwrap(),
+        None
+    );
+    assert_eq!(store.delete_late_signals().await.unwrap(), 1);
+    assert_eq!(store.delete_late_signals().await.unwrap(), 0);
+}
+
+async fn a_notification_reaches_every_subscriber(fixture: &Fixture) {
+    // On PostgreSQL another node hears it too.
+    let listener = if fixture.is_sqlite() {
+        fixture.store.clone()
+    } else {
+        Store::open(&fixture.url).await.unwrap()
+    };
+    let (mut first, mut second) = (listener.subscribe(), listener.subscribe());
+    let (store, (stop, mut stopped)) = (fixture.store.clone(), tokio::sync::oneshot::channel::<()>());
+    // A listener may still be connecting, so say it until it was heard.
+    let speaker = tokio::spawn(async move {
+        while matches!(
+            stopped.try_recv(),
+            Err(tokio::sync::oneshot::error::TryRecvError::Empty)
+        ) {
+            store.notify(Topic::Ready, "run_1").await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    });
+    for subscription in [&mut first, &mut second] {
+        let heard = loop {
+            if let Some(heard) = subscription.next().await {
+                break heard;
+            }
+        };
+        assert_eq!((heard.topic, heard.payload.as_str()), (Topic::Ready, "run_1"));
+    }
+    stop.send(()).unwrap();
+    speaker.await.unwrap();
+    listener.close().await;
+}

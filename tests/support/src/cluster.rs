@@ -1,0 +1,168 @@
+//! A temporary PostgreSQL cluster from the machine's own binaries.
+//!
+//! It listens on a Unix socket in its own directory only, so no port is needed. A watcher process outlives this one
+//! just long enough to stop it, however this one ends.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use crate::{Missing, TemporaryDirectory};
+
+/// Kept until the process ends; the watcher removes the directory.
+static RUNNING: OnceLock<Cluster> = OnceLock::new();
+
+#[derive(Debug)]
+struct Cluster {
+    /// Closed when this process ends, which is what the watcher waits for.
+    _watcher: std::process::Child,
+}
+
+/// Starts a cluster and gives the URL of its server.
+pub(crate) fn start() -> Result<String, Missing> {
+    let binaries = find_binaries().ok_or(Missing::NotInstalled)?;
+    let directory = TemporaryDirectory::new("postgres").map_err(broken)?;
+    let root = directory.path().to_path_buf();
+    let account = Account::find();
+    account.give(&root)?;
+    let data = root.join("data");
+    let initdb = [
+        binaries.join("initdb").display().to_string(),
+        "--pgdata".to_owned(),
+        data.display().to_string(),
+        "--auth=trust".to_owned(),
+        "--username=postgres".to_owned(),
+        "--encoding=UTF8".to_owned(),
+        "--no-sync".to_owned(),
+    ];
+    account.run(&initdb)?;
+    let settings = format!(
+        "-c listen_addresses= -c unix_socket_directories={} -c max_connections=300",
+        root.display()
+    );
+    let control = binaries.join("pg_ctl").display().to_string();
+    let data = data.display().to_string();
+    let log = root.join("log").display().to_string();
+    account.run(&[&control, "start", "-w", "-D", &data, "-l", &log, "-o", &settings].map(str::to_owned))?;
+
+    let stop = account.command(&[&control, "stop", "-m", "immediate", "-D", &data].map(str::to_owned));
+    let watcher = watch(&stop, &root)?;
+    // From here on the watcher removes it.
+    std::mem::forget(directory);
+    let _first = RUNNING.set(Cluster { _watcher: watcher });
+    let socket = percent_encode(&root);
+    Ok(format!("postgres://postgres@localhost/postgres?host={socket}"))
+}
+
+/// Where `initdb` and `pg_ctl` are: on the path, or where Debian keeps each version (the newest).
+fn find_binaries() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&path).collect::<Vec<_>>();
+    let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path().join("bin")))
+        .collect();
+    let number = |path: &PathBuf| {
+        let version = path.parent()?.file_name()?.to_str()?;
+        version.split('.').next()?.parse::<u32>().ok()
+    };
+    versions.sort_by_key(number);
+    let holds_both = |path: &PathBuf| path.join("initdb").is_file() && path.join("pg_ctl").is_file();
+    on_path
+        .into_iter()
+        .chain(versions.into_iter().rev())
+        .find(holds_both)
+}
+
+/// PostgreSQL refuses to run as root, so root runs it as another user.
+struct Account {
+    name: Option<&'static str>,
+}
+
+impl Account {
+    fn find() -> Self {
+        let output = Command::new("id").arg("-u").output();
+        let is_root = output.is_ok_and(|output| output.stdout.trim_ascii() == b"0");
+        let exists = |name: &&str| {
+            Command::new("id")
+                .arg(name)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()
+                .is_ok_and(|status| status.success())
+        };
+        Self {
+            name: if is_root {
+                ["postgres", "nobody"].into_iter().find(exists)
+            } else {
+                None
+            },
+        }
+    }
+
+    fn give(&self, directory: &Path) -> Result<(), Missing> {
+        let Some(name) = self.name else { return Ok(()) };
+        let owner = Command::new("chown")
+            .arg(name)
+            .arg(directory)
+            .status()
+            .map_err(broken)?;
+        if owner.success() {
+            Ok(())
+        } else {
+            Err(Missing::Broken(format!("chown {name} failed")))
+        }
+    }
+
+    fn command(&self, words: &[String]) -> Vec<String> {
+        let mut command = Vec::new();
+        if let Some(name) = self.name {
+            command.extend(["setpriv", "--reuid", name, "--clear-groups"].map(str::to_owned));
+        }
+        command.extend_from_slice(words);
+        command
+    }
+
+    fn run(&self, words: &[String]) -> Result<(), Missing> {
+        let words = self.command(words);
+        // Output goes to a file by itself: a server that inherits a pipe would keep it open.
+        let status = Command::new(&words[0])
+            .args(&words[1..])
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit())
+            .status()
+            .map_err(broken)?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(Missing::Broken(format!("{} failed: {status}", words.join(" "))))
+        }
+    }
+}
+
+/// Starts a shell that waits for this process to end, then stops the server and removes its directory.
+fn watch(stop: &[String], root: &Path) -> Result<std::process::Child, Missing> {
+    let script =
+        r#"trap '' INT TERM HUP; read -r _ || true; root=$1; shift; "$@" >/dev/null 2>&1; rm -rf "$root""#;
+    Command::new("sh")
+        .args(["-c", script, "sh"])
+        .arg(root)
+        .args(stop)
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(broken)
+}
+
+fn percent_encode(path: &Path) -> String {
+    path.display().to_string().replace('%', "%25").replace('/', "%2F")
+}
+
+fn broken(error: std::io::Error) -> Missing {
+    Missing::Broken(error.to_string())
+}

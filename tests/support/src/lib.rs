@@ -1,0 +1,146 @@
+//! What tests share: where their databases come from.
+//!
+//! PostgreSQL comes from `SWITCHYARD_TEST_POSTGRES_URL`, else from a temporary cluster that is started from the
+//! machine's own binaries and stopped at the end of the process. Each test gets a fresh database. Where there is
+//! neither, tests say loudly that they are skipped; `SWITCHYARD_TEST_REQUIRE_POSTGRES=1` makes that a failure.
+
+mod cluster;
+mod directory;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+
+pub use directory::TemporaryDirectory;
+
+/// Why there is no PostgreSQL for tests.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Missing {
+    /// Nothing names a server and no binaries were found.
+    #[error(
+        "no PostgreSQL: set SWITCHYARD_TEST_POSTGRES_URL=postgres://user@host/database to a server whose user may \
+         create databases, or install one (Debian: apt-get install postgresql)"
+    )]
+    NotInstalled,
+    /// There is one, but it does not work.
+    #[error("PostgreSQL does not work: {0}")]
+    Broken(String),
+}
+
+/// A fresh, empty database; dropped with this value as far as the server allows.
+#[derive(Debug)]
+pub struct Database {
+    /// `postgres://…`
+    pub url: String,
+    server_url: String,
+    name: String,
+}
+
+/// The server's URL up to the database name, found once a process.
+static SERVER: LazyLock<Mutex<Option<Result<String, Missing>>>> = LazyLock::new(Mutex::default);
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// A fresh PostgreSQL database for one test.
+///
+/// # Errors
+/// When there is no server that works, and what to do about it.
+pub async fn postgres_url() -> Result<Database, Missing> {
+    let server_url = server_url().await?;
+    let started = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_nanos();
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("switchyard_test_{}_{started}_{number}", std::process::id());
+    execute(&server_url, &format!("CREATE DATABASE {name}")).await?;
+    Ok(Database {
+        url: with_database(&server_url, &name),
+        server_url,
+        name,
+    })
+}
+
+/// As [`postgres_url`], for tests that run without PostgreSQL too: `None` after saying so, loudly.
+///
+/// # Panics
+/// When `SWITCHYARD_TEST_REQUIRE_POSTGRES=1` and there is none.
+pub async fn postgres_or_skip(test: &str) -> Option<Database> {
+    match postgres_url().await {
+        Ok(database) => Some(database),
+        Err(missing) => {
+            let required = std::env::var("SWITCHYARD_TEST_REQUIRE_POSTGRES").is_ok_and(|value| value == "1");
+            assert!(!required, "{test} needs PostgreSQL: {missing}");
+            eprintln!("\n==== SKIPPED on PostgreSQL: {test} ====\n{missing}\n");
+            None
+        }
+    }
+}
+
+impl Database {
+    /// Drops the database and whoever is still connected to it.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub async fn drop_now(self) -> Result<(), Missing> {
+        execute(
+            &self.server_url,
+            &format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name),
+        )
+        .await
+    }
+}
+
+async fn server_url() -> Result<String, Missing> {
+    if let Ok(url) = std::env::var("SWITCHYARD_TEST_POSTGRES_URL") {
+        return Ok(url);
+    }
+    // Starting a cluster blocks, and only the first caller does it.
+    let found = tokio::task::spawn_blocking(|| {
+        let mut server = SERVER.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        server.get_or_insert_with(cluster::start).clone()
+    });
+    found.await.map_err(|error| Missing::Broken(error.to_string()))?
+}
+
+async fn execute(server_url: &str, statement: &str) -> Result<(), Missing> {
+    let broken = |error: sqlx::Error| Missing::Broken(error.to_string());
+    let mut connection = PgConnection::connect(server_url).await.map_err(broken)?;
+    sqlx::raw_sql(AssertSqlSafe(statement))
+        .execute(&mut connection)
+        .await
+        .map_err(broken)?;
+    connection.close().await.map_err(broken)
+}
+
+/// The same server, another database.
+fn with_database(server_url: &str, name: &str) -> String {
+    let (address, query) = match server_url.split_once('?') {
+        Some((address, query)) => (address, format!("?{query}")),
+        None => (server_url, String::new()),
+    };
+    let scheme_end = address.find("://").map_or(0, |place| place + 3);
+    let host_end = address[scheme_end..]
+        .find('/')
+        .map_or(address.len(), |place| scheme_end + place);
+    format!("{}/{name}{query}", &address[..host_end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_database;
+
+    #[test]
+    fn only_the_database_changes() {
+        assert_eq!(
+            with_database("postgres://u:p@h:1/old?sslmode=disable", "new"),
+            "postgres://u:p@h:1/new?sslmode=disable"
+        );
+        assert_eq!(with_database("postgres://u@h", "new"), "postgres://u@h/new");
+        assert_eq!(
+            with_database("postgres://u@h?host=/run/x", "new"),
+            "postgres://u@h/new?host=/run/x"
+        );
+    }
+}
