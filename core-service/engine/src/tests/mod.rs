@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod failures;
+mod items;
 mod joins;
 mod laws;
 mod lifecycle;
