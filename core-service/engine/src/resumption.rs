@@ -98,6 +98,7 @@ impl RunState {
                 decision,
             );
         }
+        self.set_status(place, NodeStatus::Pending);
         let slot = self.slot_mut(place);
         let was_ready = slot.ready;
         *slot = Slot {
@@ -106,7 +107,8 @@ impl RunState {
             delivered: slot.delivered,
             ..Slot::default()
         };
-        self.frames[0].live -= u32::from(was_ready);
+        let live = &mut self.frames[0].live;
+        *live = live.saturating_sub(u32::from(was_ready));
     }
 
     /// A decision that a node had is open again.

@@ -129,7 +129,7 @@ fn work_is_bounded() {
         "parseJSON(\"[1\" + repeat(\",1\"; 2000000) + \"]\")",
         "map(range(0; 100000); x => addVat(x))",
         "map(range(0; 10000); x => formatDate(0; repeat(\"YYYY\"; 200)))",
-        "map(range(0; 1000); x => get(1; repeat(\".\"; 5000000)))",
+        "map(range(0; 1000); x => get(1; repeat(\".\"; 500000)))",
         "map(range(0; 100000); \"a\" + repeat(\".b\"; 100000))",
         "formatNumber(1e300; 0; \".\"; repeat(\"x\"; 1000000))",
         "map(range(0; 100000); x => replace(repeat(\"a\"; 10000); \"a\"; \"bb\"))",

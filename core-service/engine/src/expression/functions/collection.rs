@@ -71,7 +71,7 @@ pub(super) fn at_path<'v>(
     path: &str,
     budget: &Budget,
 ) -> Result<Option<&'v Value>, EvaluationError> {
-    const BYTES_PER_STEP: usize = 16;
+    const BYTES_PER_STEP: usize = 8;
     budget.spend(path.len() / BYTES_PER_STEP)?;
     let steps = path
         .split(['.', '['])
