@@ -144,6 +144,11 @@ impl Server {
         format!("{scheme}://{}", self.rest)
     }
 
+    /// URL of the database; nothing when it is SQLite in the data directory.
+    pub fn database_url(&self) -> Option<&str> {
+        self.options.database_url.as_deref()
+    }
+
     /// The data directory.
     pub fn data_dir(&self) -> PathBuf {
         self.directory.path().join("data")
