@@ -98,6 +98,13 @@ impl Error {
         self
     }
 
+    /// Adds how long to wait before the next try.
+    #[must_use]
+    pub fn with_retry_after(mut self, retry_after: std::time::Duration) -> Self {
+        self.retry_after = Some(retry_after);
+        self
+    }
+
     /// Adds what caused it, for the log.
     #[must_use]
     pub fn with_cause(mut self, cause: impl Into<Cause>) -> Self {

@@ -34,7 +34,7 @@ use crate::config::ServeOptions;
 use crate::metrics::Metrics;
 use crate::nodes::Registry;
 use crate::operations::Health;
-use crate::runtime::{Runtime, RuntimeConfig, RuntimeError};
+use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
 use crate::services::{Services, WebhookTargets};
 use crate::store::{Store, StoreError};
 
@@ -88,7 +88,8 @@ impl Core {
             lease: Duration::from_millis(options.lease_ms),
             ..RuntimeConfig::default()
         };
-        let runtime = Runtime::start(store.clone(), Arc::clone(&registry), config).await?;
+        let surroundings = Arc::new(NoSurroundings);
+        let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
         let metrics = Metrics::new(runtime.clone());
         let gate = Gate::new(
             store.clone(),

@@ -80,7 +80,7 @@ pub enum EventBody {
     /// An iteration began; `key.iteration` is the iteration itself.
     ItemStarted { key: NodeKey, taken: Vec<u32> },
     /// Nothing is left to do in an iteration.
-    ItemFinished { key: NodeKey },
+    ItemFinished { key: NodeKey, result: ItemResult },
 }
 
 /// How a run began.
@@ -96,6 +96,22 @@ pub struct RunStarted {
     pub seeds: Vec<(i64, Arc<Value>)>,
     /// Milliseconds the run may take, waiting not counted.
     pub timeout_ms: Option<u64>,
+}
+
+/// What came of an iteration.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ItemResult {
+    /// What the aggregator collects.
+    Output(Arc<Value>),
+    /// No edge into the aggregator was taken, or there is no aggregator.
+    Nothing,
+    /// A node failed and the other iterations go on.
+    Failed {
+        /// The node's id.
+        node: i64,
+        /// Why.
+        failure: Failure,
+    },
 }
 
 /// Why a node or a run failed: a code of the contract's table and a sentence.

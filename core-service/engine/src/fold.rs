@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::config::Join;
 use crate::event::{Event, EventBody, Failure, NodeKey, RunStarted};
 use crate::graph::EdgeType;
-use crate::state::{Decision, Finished, NodeStatus, Place, RunState, Slot};
+use crate::state::{Decision, Finished, NodeStatus, Place, RunState};
 
 /// An event does not fit the run it was applied to: the journal belongs to another plan or is damaged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,34 +36,50 @@ pub enum FoldError {
 impl RunState {
     /// Applies one event.
     pub fn apply(&mut self, event: &Event) -> Result<(), FoldError> {
-        self.apply_body(event)?;
+        if let Some(place) = self.apply_body(event)? {
+            self.note_exhausted(place.frame);
+        }
         self.account_waiting(event.at_ms);
         Ok(())
     }
 
-    fn apply_body(&mut self, event: &Event) -> Result<(), FoldError> {
+    /// Gives the place that changed.
+    fn apply_body(&mut self, event: &Event) -> Result<Option<Place>, FoldError> {
         let at_ms = event.at_ms;
         if self.started_at_ms.is_none() != matches!(event.body, EventBody::RunStarted(_)) {
             return Err(FoldError::WrongState("start"));
         }
-        match &event.body {
-            EventBody::RunStarted(started) => self.fold_started(at_ms, started),
+        let place = match &event.body {
+            EventBody::RunStarted(started) => return self.fold_started(at_ms, started).map(|()| None),
+            EventBody::RunResumed { node } => return self.fold_resumed(*node).map(|()| None),
+            EventBody::RunFinished { outcome, failure } => {
+                if self.finished.is_some() {
+                    return Err(FoldError::WrongState("end"));
+                }
+                self.finished = Some(Finished {
+                    outcome: *outcome,
+                    failure: failure.clone(),
+                    at_ms,
+                });
+                return Ok(None);
+            }
             EventBody::NodeStarted { key } => {
                 let place = self.begin(key, at_ms, "start")?;
                 self.set_status(place, NodeStatus::Running);
-                Ok(())
+                place
             }
             EventBody::NodeWaiting { key, due_at_ms } => {
-                let place = self.begin(key, at_ms, "wait")?;
+                let place = self.begin_or_continue(key, at_ms, "wait")?;
                 self.set_status(place, NodeStatus::Waiting);
                 self.slot_mut(place).due_at_ms = *due_at_ms;
-                Ok(())
+                place
             }
             EventBody::NodeCompleted { key, output, taken } => {
                 let place = self.end(key, at_ms, NodeStatus::Completed, "completion")?;
                 self.slot_mut(place).output = Some(Arc::clone(output));
                 self.decide_outgoing(place, taken);
-                Ok(())
+                self.close_region(place, true);
+                place
             }
             EventBody::NodeFailed {
                 key,
@@ -73,7 +89,7 @@ impl RunState {
             } => {
                 let place = self.end(key, at_ms, NodeStatus::Failed, "failure")?;
                 self.fold_failed(place, failure, taken, *handled);
-                Ok(())
+                place
             }
             EventBody::NodeRetrying {
                 key,
@@ -86,7 +102,7 @@ impl RunState {
                 let slot = self.slot_mut(place);
                 slot.failure = Some(failure.clone());
                 slot.due_at_ms = Some(*due_at_ms);
-                Ok(())
+                place
             }
             EventBody::NodeSkipped { key } => {
                 let place = self.ready_place(key, "skip")?;
@@ -94,7 +110,8 @@ impl RunState {
                 self.order.push(place);
                 self.set_status(place, NodeStatus::Skipped);
                 self.decide_outgoing(place, &[]);
-                Ok(())
+                self.close_region(place, false);
+                place
             }
             EventBody::NodeCancelled { key } => {
                 let place = self.known(key)?;
@@ -103,24 +120,18 @@ impl RunState {
                 }
                 self.set_status(place, NodeStatus::Cancelled);
                 self.slot_mut(place).finished_at_ms = Some(at_ms);
-                Ok(())
+                place
             }
-            EventBody::RunResumed { node } => self.fold_resumed(*node),
-            EventBody::RunFinished { outcome, failure } => {
-                if self.finished.is_some() {
-                    return Err(FoldError::WrongState("end"));
-                }
-                self.finished = Some(Finished {
-                    outcome: *outcome,
-                    failure: failure.clone(),
-                    at_ms,
-                });
-                Ok(())
+            EventBody::ItemsOpened { key, items } => {
+                let place = self.begin(key, at_ms, "opening of a scope")?;
+                self.set_status(place, NodeStatus::Running);
+                self.fold_opened(place, items)?;
+                place
             }
-            EventBody::ItemsOpened { .. }
-            | EventBody::ItemStarted { .. }
-            | EventBody::ItemFinished { .. } => Err(FoldError::WrongState("item")),
-        }
+            EventBody::ItemStarted { key, taken } => self.fold_item_started(key, taken)?,
+            EventBody::ItemFinished { key, result } => self.fold_item_finished(key, result)?,
+        };
+        Ok(Some(place))
     }
 
     fn fold_started(&mut self, at_ms: i64, started: &RunStarted) -> Result<(), FoldError> {
@@ -134,10 +145,15 @@ impl RunState {
         for (id, output) in &started.seeds {
             seeds.push((find(id)?, Arc::clone(output)));
         }
+        if starts.iter().any(|&node| self.plan.node_at(node).scope != 0) {
+            return Err(FoldError::WrongState("start inside a scope"));
+        }
         self.started_at_ms = Some(at_ms);
         self.run_attempt = started.attempt;
         self.input = Arc::clone(&started.input);
         self.timeout_ms = started.timeout_ms;
+        // What runs once for each item has no output of its own to be given.
+        seeds.retain(|(node, _)| self.plan.node_at(*node).scope == 0);
         for (node, output) in seeds {
             self.slot_mut(Place { frame: 0, node }).output = Some(output);
         }
@@ -153,24 +169,42 @@ impl RunState {
     /// Decides the edges that lead in from nodes this run does not reach: a seeded node's deliver, others are dead.
     fn open_edges(&mut self, starts: &[u32]) {
         let plan = Arc::clone(&self.plan);
-        let frame = &mut self.frames[0];
-        for (index, edge) in plan.edges().iter().enumerate() {
-            let reached = starts
+        let reached = |node: u32| {
+            starts
                 .iter()
-                .any(|&start| start == edge.from || plan.is_above(start, edge.from));
-            let target = &mut frame.slots[edge.to as usize];
-            if reached {
-                target.undecided += 1;
+                .any(|&start| start == node || plan.is_above(start, node))
+        };
+        for &index in &plan.scope_at(0).edges {
+            let edge = plan.edge_at(index);
+            let target = Place {
+                frame: 0,
+                node: edge.to,
+            };
+            if reached(edge.from) {
+                self.slot_mut(target).undecided += 1;
                 continue;
             }
-            let seeded =
-                frame.slots[edge.from as usize].output.is_some() && edge.edge_type == EdgeType::Normal;
-            frame.edges[index] = if seeded {
+            let source = Place {
+                frame: 0,
+                node: edge.from,
+            };
+            let seeded = self.slot(source).output.is_some() && edge.edge_type == EdgeType::Normal;
+            let decision = if seeded {
                 Decision::Delivered
             } else {
                 Decision::Dead
             };
-            frame.slots[edge.to as usize].delivered += u32::from(seeded);
+            self.frames[0].edges[edge.local as usize] = decision;
+            self.slot_mut(target).delivered += u32::from(seeded);
+        }
+        for scope in plan.scopes().iter().filter(|scope| scope.outer == 0) {
+            if let (Some(opener), Some(closer)) = (scope.opener, scope.closer) {
+                self.slot_mut(Place {
+                    frame: 0,
+                    node: closer,
+                })
+                .undecided += u32::from(reached(opener));
+            }
         }
     }
 
@@ -180,61 +214,10 @@ impl RunState {
         if handled {
             slot.output = Some(Arc::new(json!({ "error": error_value(failure) })));
             self.decide_outgoing(place, taken);
+            self.close_region(place, taken.is_empty());
         } else if self.failing.is_none() {
             self.failing = Some(failure.clone());
         }
-    }
-
-    /// A failed run goes on: the node, all below it and all that was cancelled are as they were before they began.
-    fn fold_resumed(&mut self, id: i64) -> Result<(), FoldError> {
-        let node = self
-            .plan
-            .index_of(id)
-            .ok_or_else(|| FoldError::UnknownNode(id, String::new()))?;
-        if self.finished.take().is_none() {
-            return Err(FoldError::WrongState("resumption"));
-        }
-        self.failing = None;
-        let plan = Arc::clone(&self.plan);
-        let again: Vec<u32> = plan
-            .indexes()
-            .filter(|&index| {
-                let cancelled = self.frames[0].slots[index as usize].status == NodeStatus::Cancelled;
-                index == node || plan.is_above(node, index) || cancelled
-            })
-            .collect();
-        for &index in &again {
-            self.reset(index);
-        }
-        self.order.retain(|place| !again.contains(&place.node));
-        self.agenda.retain(|place| !again.contains(&place.node));
-        for index in again {
-            self.settle(Place {
-                frame: 0,
-                node: index,
-            });
-        }
-        Ok(())
-    }
-
-    fn reset(&mut self, index: u32) {
-        let plan = Arc::clone(&self.plan);
-        let frame = &mut self.frames[0];
-        for &edge in &plan.node_at(index).outgoing {
-            let to = plan.edge_at(edge).to as usize;
-            let decision = std::mem::take(&mut frame.edges[edge as usize]);
-            if decision != Decision::Undecided {
-                frame.slots[to].undecided += 1;
-                frame.slots[to].delivered -= u32::from(decision == Decision::Delivered);
-            }
-        }
-        let slot = &mut frame.slots[index as usize];
-        *slot = Slot {
-            is_start: slot.is_start,
-            undecided: slot.undecided,
-            delivered: slot.delivered,
-            ..Slot::default()
-        };
     }
 
     /// Leaves the agenda for an attempt.
@@ -296,35 +279,47 @@ impl RunState {
         self.credits_used += u64::from(owed);
     }
 
-    fn decide_outgoing(&mut self, place: Place, taken: &[u32]) {
+    pub(crate) fn decide_outgoing(&mut self, place: Place, taken: &[u32]) {
         if self.finished.is_some() {
             return;
         }
         let plan = Arc::clone(&self.plan);
+        let scope = self.frame(place.frame).scope;
         for (position, &edge) in plan.node_at(place.node).outgoing.iter().enumerate() {
-            let delivered = taken.iter().any(|&at| at as usize == position);
-            let frame = &mut self.frames[place.frame as usize];
-            if frame.edges[edge as usize] != Decision::Undecided {
+            let edge = plan.edge_at(edge);
+            let decision = &mut self.frames[place.frame as usize].edges;
+            if edge.scope != scope || decision[edge.local as usize] != Decision::Undecided {
                 continue;
             }
-            frame.edges[edge as usize] = if delivered {
+            let delivered = taken.iter().any(|&at| at as usize == position);
+            decision[edge.local as usize] = if delivered {
                 Decision::Delivered
             } else {
                 Decision::Dead
             };
-            let target = Place {
-                node: plan.edge_at(edge).to,
-                ..place
-            };
-            let slot = self.slot_mut(target);
-            slot.undecided = slot.undecided.saturating_sub(1);
-            slot.delivered += u32::from(delivered);
-            self.settle(target);
+            // An aggregator is outside: it waits for the region as a whole.
+            if plan.node_at(edge.to).scope == scope {
+                self.decide_one(
+                    Place {
+                        node: edge.to,
+                        ..place
+                    },
+                    delivered,
+                );
+            }
         }
     }
 
+    /// One of the decisions a node waits for.
+    pub(crate) fn decide_one(&mut self, target: Place, delivered: bool) {
+        let slot = self.slot_mut(target);
+        slot.undecided = slot.undecided.saturating_sub(1);
+        slot.delivered += u32::from(delivered);
+        self.settle(target);
+    }
+
     /// The one rule for joins: puts a node on the agenda once its edges say that it runs or is skipped.
-    fn settle(&mut self, place: Place) {
+    pub(crate) fn settle(&mut self, place: Place) {
         let join = self.plan.node_at(place.node).join;
         let slot = self.slot(place);
         let decided = slot.undecided == 0 || (join == Join::Any && slot.delivered > 0);
@@ -336,14 +331,22 @@ impl RunState {
 
     pub(crate) fn put_on_agenda(&mut self, place: Place) {
         let slot = self.slot_mut(place);
-        if !slot.ready {
-            slot.ready = true;
-            self.agenda.push_back(place);
+        if slot.ready {
+            return;
         }
+        slot.ready = true;
+        let joins = !slot.status.is_in_flight();
+        self.frame_mut(place.frame).live += u32::from(joins);
+        self.agenda.push_back(place);
     }
 
+    /// Takes a node off the agenda; it stays counted as live until its status says otherwise.
     fn leave_agenda(&mut self, place: Place) {
-        self.slot_mut(place).ready = false;
+        let slot = self.slot_mut(place);
+        let was_ready = std::mem::take(&mut slot.ready);
+        let leaves = was_ready && !slot.status.is_in_flight();
+        let frame = self.frame_mut(place.frame);
+        frame.live = frame.live.saturating_sub(u32::from(leaves));
         if self.agenda.front() == Some(&place) {
             self.agenda.pop_front();
         } else {
@@ -351,12 +354,17 @@ impl RunState {
         }
     }
 
-    fn set_status(&mut self, place: Place, status: NodeStatus) {
+    pub(crate) fn set_status(&mut self, place: Place, status: NodeStatus) {
+        // An open scope is not at work itself: what is inside it is.
+        let works = self.plan.node_at(place.node).opens.is_none();
         let before = std::mem::replace(&mut self.slot_mut(place).status, status);
-        self.running -= u32::from(before == NodeStatus::Running);
+        self.running -= u32::from(works && before == NodeStatus::Running);
         self.waiting -= u32::from(before.is_waiting());
-        self.running += u32::from(status == NodeStatus::Running);
+        self.running += u32::from(works && status == NodeStatus::Running);
         self.waiting += u32::from(status.is_waiting());
+        let frame = self.frame_mut(place.frame);
+        frame.live = frame.live.saturating_sub(u32::from(before.is_in_flight()));
+        frame.live += u32::from(status.is_in_flight());
     }
 
     /// Time in which only timers and people could bring the run on does not count against its time-out.
@@ -373,7 +381,7 @@ impl RunState {
         }
     }
 
-    fn known(&self, key: &NodeKey) -> Result<Place, FoldError> {
+    pub(crate) fn known(&self, key: &NodeKey) -> Result<Place, FoldError> {
         self.place(key)
             .ok_or_else(|| FoldError::UnknownNode(key.node, key.iteration.to_string()))
     }
@@ -388,7 +396,7 @@ impl RunState {
         }
     }
 
-    fn misplaced(&self, place: Place, event: &'static str) -> FoldError {
+    pub(crate) fn misplaced(&self, place: Place, event: &'static str) -> FoldError {
         let status = self.slot(place).status.as_str();
         FoldError::Misplaced {
             event,

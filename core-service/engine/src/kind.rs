@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::expression::CustomFunctions;
 use crate::failure::NodeError;
 use crate::graph::{EdgeType, NATIVE_APP, Node};
-use crate::kinds::{Stop, Wait};
+use crate::kinds::{Aggregator, Splitter, Stop, Wait};
 use crate::params::{Completeness, FieldSpec, ParamProblem};
 use crate::scope::NodeScope;
 
@@ -43,6 +43,10 @@ pub enum Behaviour {
     Wait(Wait),
     /// Ends the run.
     Stop(Stop),
+    /// Opens a scope with an iteration for each item.
+    Splitter(Splitter),
+    /// Collects what came of the iterations.
+    Aggregator(Aggregator),
 }
 
 /// A computation without effects.

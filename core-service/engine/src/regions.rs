@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use crate::graph::{Edge, Graph, NATIVE_APP, Node};
+use crate::graph::{Edge, EdgeType, Graph, NATIVE_APP, Node};
 use crate::problem::Problem;
 
 /// The native kind that opens a scope.
@@ -49,10 +49,16 @@ fn region(graph: &Graph, opener: i64, outgoing: &Outgoing) -> Region {
         .iter()
         .find(|node| closes(node) == Some(opener))
         .map(|node| node.id);
-    let reached = reach(opener, closer, outgoing);
-    let beyond = closer
-        .map(|closer| reach(closer, None, outgoing))
+    let entries = graph
+        .edges
+        .iter()
+        .filter(|edge| edge.from == opener && opens(edge));
+    let reached = reach(entries.map(|edge| edge.to).collect(), closer, outgoing);
+    let after = closer
+        .and_then(|closer| outgoing.get(&closer))
+        .cloned()
         .unwrap_or_default();
+    let beyond = reach(after, None, outgoing);
     let inside = reached.difference(&beyond).copied().collect();
     Region {
         opener,
@@ -62,15 +68,17 @@ fn region(graph: &Graph, opener: i64, outgoing: &Outgoing) -> Region {
     }
 }
 
-/// The nodes below `start`, without `end` and what is only reached through it.
-fn reach(start: i64, end: Option<i64>, outgoing: &Outgoing) -> BTreeSet<i64> {
+/// Whether an edge of a splitter is taken for each item; its error edges are taken when it fails itself.
+pub(crate) fn opens(edge: &Edge) -> bool {
+    edge.edge_type != EdgeType::Error
+}
+
+/// These nodes and all below them, without `end` and what is only reached through it.
+fn reach(mut next: Vec<i64>, end: Option<i64>, outgoing: &Outgoing) -> BTreeSet<i64> {
     let mut found = BTreeSet::new();
-    let mut next = vec![start];
     while let Some(id) = next.pop() {
-        for &to in outgoing.get(&id).into_iter().flatten() {
-            if Some(to) != end && found.insert(to) {
-                next.push(to);
-            }
+        if Some(id) != end && found.insert(id) {
+            next.extend(outgoing.get(&id).into_iter().flatten());
         }
     }
     found
@@ -106,7 +114,7 @@ fn crossing(edge: &Edge, region: &Region) -> Option<Problem> {
         inside,
         beyond,
     } = region;
-    let from_inside = edge.from == *opener || inside.contains(&edge.from);
+    let from_inside = (edge.from == *opener && opens(edge)) || inside.contains(&edge.from);
     let what = match closer {
         Some(closer) if from_inside && beyond.contains(&edge.to) => {
             format!(

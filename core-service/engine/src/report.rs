@@ -40,10 +40,10 @@ impl RunState {
 
     /// The ids of the edges taken in the run's own scope, in the graph's order.
     pub fn edges_taken(&self) -> impl Iterator<Item = &str> {
-        let decided = self.frames[0].edges.iter().zip(self.plan.edges());
-        decided
-            .filter(|(decision, _)| **decision == Decision::Delivered)
-            .map(|(_, edge)| edge.id.as_str())
+        let frame = self.frame(0);
+        let own = self.plan.edges().iter().filter(|edge| edge.scope == 0);
+        own.filter(|edge| frame.edges[edge.local as usize] == Decision::Delivered)
+            .map(|edge| edge.id.as_str())
     }
 
     /// The output of the node that finished last.
@@ -60,7 +60,7 @@ impl RunState {
         let slot = self.slot(place);
         NodeReport {
             node: self.plan.node_at(place.node),
-            iteration: &self.frames[place.frame as usize].iteration,
+            iteration: &self.frame(place.frame).iteration,
             status: slot.status,
             attempt: slot.attempt,
             started_at_ms: slot.started_at_ms,

@@ -14,7 +14,7 @@ pub struct Start {
     pub attempt: u32,
     /// Which nodes it starts at.
     pub from: StartFrom,
-    /// The trigger's output.
+    /// The trigger's output, free of secrets: it is recorded as it is.
     pub input: Arc<Value>,
     /// Outputs of nodes that do not run, by id.
     pub seeds: Vec<(i64, Arc<Value>)>,
@@ -31,7 +31,7 @@ pub enum StartFrom {
     Kind(String),
     /// This trigger: the one a webhook or an error is bound to.
     Trigger(i64),
-    /// This node and what is below it: a scoped run.
+    /// This node and what is below it: a scoped run. Of a node that runs once for each item, the splitter.
     Node(i64),
 }
 
@@ -83,11 +83,9 @@ impl Start {
         };
         let seeds = self.seeds.into_iter().filter(|(id, _)| !runs(*id)).collect();
         let Self {
-            attempt,
-            input,
-            timeout_ms,
-            ..
+            attempt, timeout_ms, ..
         } = self;
+        let input = as_object(self.input);
         Ok(RunStarted {
             attempt,
             start_nodes,
@@ -95,6 +93,13 @@ impl Start {
             seeds,
             timeout_ms,
         })
+    }
+}
+
+fn as_object(input: Arc<Value>) -> Arc<Value> {
+    match *input {
+        Value::Object(_) => input,
+        _ => Arc::new(serde_json::json!({ "value": *input })),
     }
 }
 

@@ -1,14 +1,15 @@
 //! The state of a run: the fold of its events over its plan.
 //!
-//! Each scope is a [`Frame`] with a [`Slot`] for each node and a decision for each edge; the run's own scope is the
+//! Each scope at work is a frame with a slot for each node and a decision for each edge; the run's own scope is the
 //! first frame. The fold itself is in [`crate::fold`]; what to do next is decided in [`crate::step`].
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::event::{Failure, NodeKey, Outcome};
+use crate::items::Opened;
 use crate::iteration::Iteration;
 use crate::plan::Plan;
 
@@ -25,6 +26,14 @@ pub struct RunState {
     pub(crate) input: Arc<Value>,
     pub(crate) started_at_ms: Option<i64>,
     pub(crate) timeout_ms: Option<u64>,
+    /// What splitters opened.
+    pub(crate) opened: Vec<Opened>,
+    /// Opened scopes that may begin or end something.
+    pub(crate) attention: VecDeque<u32>,
+    /// Frames in which nothing is left to do.
+    pub(crate) exhausted: VecDeque<u32>,
+    /// Frames but the first, by scope and iteration.
+    pub(crate) frame_index: HashMap<(u32, Iteration), u32>,
     /// Nodes being executed outside the engine.
     pub(crate) running: u32,
     /// Nodes waiting for a timer or an answer.
@@ -50,12 +59,30 @@ pub struct Finished {
     pub at_ms: i64,
 }
 
-/// A scope: the run's own, or one iteration of a splitter's.
+/// A scope at work: the run's own, or one iteration of a splitter's.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Frame {
     pub(crate) iteration: Iteration,
+    /// The scope of the plan whose nodes and edges it holds.
+    pub(crate) scope: u32,
+    /// The frame around it.
+    pub(crate) outer: u32,
+    /// What the iteration is for; absent in the run's own scope.
+    pub(crate) item: Option<Item>,
     pub(crate) slots: Vec<Slot>,
     pub(crate) edges: Vec<Decision>,
+    /// Nodes that are ready or in flight.
+    pub(crate) live: u32,
+    /// Nothing more happens here.
+    pub(crate) done: bool,
+}
+
+/// What an iteration is for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Item {
+    pub(crate) index: u32,
+    /// The splitter's output for it: an object with `item` and `index`.
+    pub(crate) output: Arc<Value>,
 }
 
 /// A node in a frame, by indexes.
@@ -87,6 +114,10 @@ pub(crate) struct Slot {
     pub(crate) due_at_ms: Option<i64>,
     pub(crate) output: Option<Arc<Value>>,
     pub(crate) failure: Option<Failure>,
+    /// What a splitter opened, in [`RunState::opened`].
+    pub(crate) opened: Option<u32>,
+    /// Whether the region of a splitter delivered to its aggregator.
+    pub(crate) closing: Decision,
 }
 
 /// Whether an edge was taken.
@@ -185,16 +216,16 @@ impl NodeStatus {
 impl RunState {
     /// A run that has not started.
     pub fn new(plan: Arc<Plan>) -> Self {
-        let frame = Frame {
-            iteration: Iteration::ROOT,
-            slots: vec![Slot::default(); plan.nodes().len()],
-            edges: vec![Decision::default(); plan.edges().len()],
-        };
+        let frame = Frame::new(&plan, 0, Iteration::ROOT, 0, None);
         Self {
             plan,
             frames: vec![frame],
             agenda: VecDeque::new(),
             order: Vec::new(),
+            opened: Vec::new(),
+            attention: VecDeque::new(),
+            exhausted: VecDeque::new(),
+            frame_index: HashMap::new(),
             run_attempt: 1,
             input: Arc::new(Value::Object(serde_json::Map::new())),
             started_at_ms: None,
@@ -253,31 +284,60 @@ impl RunState {
         Some(self.started_at_ms?.saturating_add_unsigned(allowed))
     }
 
+    pub(crate) fn frame(&self, index: u32) -> &Frame {
+        &self.frames[index as usize]
+    }
+
+    pub(crate) fn frame_mut(&mut self, index: u32) -> &mut Frame {
+        &mut self.frames[index as usize]
+    }
+
     pub(crate) fn slot(&self, place: Place) -> &Slot {
-        &self.frames[place.frame as usize].slots[place.node as usize]
+        let local = self.plan.node_at(place.node).local;
+        &self.frames[place.frame as usize].slots[local as usize]
     }
 
     pub(crate) fn slot_mut(&mut self, place: Place) -> &mut Slot {
-        &mut self.frames[place.frame as usize].slots[place.node as usize]
+        let local = self.plan.node_at(place.node).local;
+        &mut self.frames[place.frame as usize].slots[local as usize]
     }
 
     pub(crate) fn key(&self, place: Place) -> NodeKey {
         NodeKey {
             node: self.plan.node_at(place.node).id,
-            iteration: self.frames[place.frame as usize].iteration.clone(),
+            iteration: self.frame(place.frame).iteration.clone(),
         }
     }
 
     /// The place a key names, if the run has it.
     pub(crate) fn place(&self, key: &NodeKey) -> Option<Place> {
         let node = self.plan.index_of(key.node)?;
-        let frame = self
-            .frames
-            .iter()
-            .position(|frame| frame.iteration == key.iteration)?;
-        Some(Place {
-            frame: u32::try_from(frame).ok()?,
-            node,
-        })
+        let frame = self.frame_of(self.plan.node_at(node).scope, &key.iteration)?;
+        Some(Place { frame, node })
+    }
+
+    /// The frame of an iteration of a scope.
+    pub(crate) fn frame_of(&self, scope: u32, iteration: &Iteration) -> Option<u32> {
+        match (scope, iteration.is_root()) {
+            (0, true) => Some(0),
+            (0, false) | (_, true) => None,
+            _ => self.frame_index.get(&(scope, iteration.clone())).copied(),
+        }
+    }
+}
+
+impl Frame {
+    pub(crate) fn new(plan: &Plan, scope: u32, iteration: Iteration, outer: u32, item: Option<Item>) -> Self {
+        let members = plan.scope_at(scope);
+        Self {
+            iteration,
+            scope,
+            outer,
+            item,
+            slots: vec![Slot::default(); members.nodes.len()],
+            edges: vec![Decision::default(); members.edges.len()],
+            live: 0,
+            done: false,
+        }
     }
 }

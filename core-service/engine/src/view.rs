@@ -6,8 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::expression::{EvaluationError, Root, Scope};
 use crate::graph::EdgeType;
+use crate::plan::PlanEdge;
 use crate::scope::{Environment, NodeScope};
-use crate::state::{Decision, Place, RunState};
+use crate::state::{Decision, Item, Place, RunState};
 
 /// The scope of a node in a run.
 pub(crate) struct NodeView<'a> {
@@ -46,31 +47,56 @@ impl<'a> NodeView<'a> {
     /// The outputs behind the edges that delivered, each source once.
     fn delivered(&self) -> Vec<(i64, &'a Arc<Value>)> {
         let plan = &self.state.plan;
-        let frame = &self.state.frames[self.place.frame as usize];
         let mut found: Vec<(i64, &Arc<Value>)> = Vec::new();
-        for &edge in &plan.node_at(self.place.node).incoming {
-            let from = plan.edge_at(edge).from;
-            let source = &frame.slots[from as usize];
-            let id = plan.node_at(from).id;
-            let repeated = found.last().is_some_and(|(last, _)| *last == id);
-            if frame.edges[edge as usize] == Decision::Delivered && !repeated {
-                found.extend(source.output.as_ref().map(|output| (id, output)));
+        for edge in delivered_edges(self.state, self.place) {
+            let id = plan.node_at(edge.from).id;
+            if found.last().is_none_or(|(last, _)| *last != id) {
+                found.extend(output_in(self.state, self.place.frame, edge.from).map(|output| (id, output)));
             }
         }
         found
+    }
+
+    fn item(&self) -> Option<&'a Item> {
+        self.state.frame(self.place.frame).item.as_ref()
+    }
+}
+
+/// The edges into a place that delivered, in the order of their sources.
+fn delivered_edges(state: &RunState, place: Place) -> impl Iterator<Item = &PlanEdge> {
+    let frame = state.frame(place.frame);
+    let edges = state
+        .plan
+        .node_at(place.node)
+        .incoming
+        .iter()
+        .map(|&edge| state.plan.edge_at(edge));
+    edges.filter(|edge| edge.scope == frame.scope && frame.edges[edge.local as usize] == Decision::Delivered)
+}
+
+/// A node's output as seen from a frame: in it, or in one around it.
+fn output_in(state: &RunState, mut frame: u32, node: u32) -> Option<&Arc<Value>> {
+    let target = state.plan.node_at(node);
+    loop {
+        let at = state.frame(frame);
+        let item = at.item.as_ref().filter(|_| target.opens == Some(at.scope));
+        if let Some(item) = item {
+            return Some(&item.output);
+        }
+        if at.scope == target.scope {
+            return at.slots[target.local as usize].output.as_ref();
+        }
+        if frame == 0 {
+            return None;
+        }
+        frame = at.outer;
     }
 }
 
 /// The error of the first error edge that led here.
 fn incoming_error(state: &RunState, place: Place) -> Option<Value> {
-    let frame = &state.frames[place.frame as usize];
-    let led_here = |edge: &&u32| {
-        let is_error = state.plan.edge_at(**edge).edge_type == EdgeType::Error;
-        is_error && frame.edges[**edge as usize] == Decision::Delivered
-    };
-    let edge = state.plan.node_at(place.node).incoming.iter().find(led_here)?;
-    let source = &frame.slots[state.plan.edge_at(*edge).from as usize];
-    source.output.as_ref()?.get("error").cloned()
+    let edge = delivered_edges(state, place).find(|edge| edge.edge_type == EdgeType::Error)?;
+    output_in(state, place.frame, edge.from)?.get("error").cloned()
 }
 
 impl Scope for NodeView<'_> {
@@ -83,26 +109,20 @@ impl Scope for NodeView<'_> {
         if !self.state.plan.is_above(index, self.place.node) {
             return None;
         }
-        self.state
-            .slot(Place {
-                node: index,
-                ..self.place
-            })
-            .output
-            .as_deref()
+        output_in(self.state, self.place.frame, index).map(Arc::as_ref)
     }
 
     fn root(&self, root: Root) -> Option<&Value> {
         match root {
             Root::Run => Some(self.environment.run()),
             Root::Workflow => Some(self.environment.workflow()),
-            Root::Item => None,
+            Root::Item => self.item()?.output.get("item"),
             Root::Error => self.error.as_ref(),
         }
     }
 
     fn index(&self) -> Option<i64> {
-        None
+        self.item().map(|item| i64::from(item.index))
     }
 
     fn now(&self) -> i64 {
@@ -135,9 +155,7 @@ impl NodeScope for NodeView<'_> {
     fn ancestors(&self) -> Vec<(i64, Arc<Value>)> {
         let plan = &self.state.plan;
         let output = |node: u32| {
-            let slot = self.state.slot(Place { node, ..self.place });
-            slot.output
-                .as_ref()
+            output_in(self.state, self.place.frame, node)
                 .map(|output| (plan.node_at(node).id, Arc::clone(output)))
         };
         plan.ancestors(self.place.node).filter_map(output).collect()

@@ -1,4 +1,4 @@
-//! Decides whether a request may reach its method: 401, 421, 401, 403, in this order.
+//! Decides whether a request may reach its method: 401, 421, 401, 429, 403, in this order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use moka::sync::Cache;
 
 use super::caller::{Anyone, Call, KeyHolder, Operator, Origin};
 use super::key::{ApiKeyText, KeyHasher};
+use super::rate::{Rates, Standing};
 use crate::clock;
 use crate::config::Regions;
 use crate::error::{Error, Result};
@@ -28,6 +29,7 @@ pub struct Gate {
     operator_token: Secret,
     regions: Arc<Regions>,
     known: Cache<[u8; 32], KeyHolder>,
+    rates: Rates,
 }
 
 impl Gate {
@@ -43,10 +45,12 @@ impl Gate {
             operator_token,
             regions: Arc::new(regions),
             known,
+            rates: Rates::default(),
         }
     }
 
-    /// Lets a request pass and leaves on it who calls, for [`super::Authorized`].
+    /// Lets a request pass and leaves on it who calls, for [`super::Authorized`]. How the call stands to its rate limit
+    /// is left in `standing` whether it passes or not.
     ///
     /// # Errors
     /// When it may not pass.
@@ -56,6 +60,7 @@ impl Gate {
         headers: &HeaderMap,
         origin: Origin,
         extensions: &mut Extensions,
+        standing: &mut Option<Standing>,
     ) -> Result<()> {
         match method.access {
             Access::Public => {
@@ -76,6 +81,10 @@ impl Gate {
             }
             Access::Key(scope) => {
                 let principal = self.key_holder(bearer(headers)?).await?;
+                *standing = self.rates.count(&principal, method.reads);
+                if let Some(retry_after) = standing.as_ref().and_then(Standing::retry_after) {
+                    return Err(too_many(retry_after));
+                }
                 check_plan(&principal)?;
                 check_scope(&principal, scope)?;
                 if method.admin_only && !matches!(principal.role, Role::Owner | Role::Admin) {
@@ -129,6 +138,11 @@ impl Gate {
     pub fn forget(&self) {
         self.known.invalidate_all();
     }
+}
+
+fn too_many(retry_after: Duration) -> Error {
+    let message = "Too many requests for this key; wait and try again.";
+    Error::new(ErrorReason::RateLimited, message).with_retry_after(retry_after)
 }
 
 fn unauthenticated(message: &str) -> Error {

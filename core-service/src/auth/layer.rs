@@ -15,6 +15,7 @@ use tracing::Instrument as _;
 
 use super::caller::Origin;
 use super::gate::Gate;
+use super::rate::Standing;
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 
@@ -89,8 +90,9 @@ impl AccessLayer {
         let request_id = request_id(request.headers());
         let rpc = request.uri().path().to_owned();
         let span = tracing::info_span!("rpc", request_id = %request_id, rpc = %rpc);
+        let mut standing = None;
         let mut response = async {
-            let answer = self.answer(inner, &mut request, &rpc, &request_id).await;
+            let answer = self.answer(inner, &mut request, &rpc, &request_id, &mut standing).await;
             answer.unwrap_or_else(|error| error.into_status().into_http())
         }
         .instrument(span.clone())
@@ -104,6 +106,9 @@ impl AccessLayer {
                 "call ended"
             )
         });
+        if let Some(standing) = standing {
+            standing.tell(response.headers_mut());
+        }
         if let Ok(value) = HeaderValue::from_str(&request_id) {
             response.headers_mut().insert(REQUEST_ID, value);
         }
@@ -116,6 +121,7 @@ impl AccessLayer {
         request: &mut Request<Body>,
         rpc: &str,
         request_id: &str,
+        standing: &mut Option<Standing>,
     ) -> Result<Response<Body>>
     where
         S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
@@ -133,7 +139,7 @@ impl AccessLayer {
             };
             let mut extensions = std::mem::take(request.extensions_mut());
             self.gate
-                .admit(method, request.headers(), origin, &mut extensions)
+                .admit(method, request.headers(), origin, &mut extensions, standing)
                 .await?;
             *request.extensions_mut() = extensions;
             if request.headers().contains_key(AUTHORIZE_ONLY) {

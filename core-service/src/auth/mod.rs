@@ -6,6 +6,7 @@ mod caller;
 mod gate;
 mod key;
 mod layer;
+mod rate;
 
 pub use caller::{Anyone, Authorized, Call, KeyHolder, Operator, Origin, Passes};
 pub use gate::Gate;

@@ -125,6 +125,7 @@ impl LiveRun {
                 // What is durable is begun by whoever drives the run next.
                 Command::Execute(_) if self.shared.is_draining() => {}
                 Command::Execute(execute) => self.executions.begin(&self.shared, &self.context, execute),
+                Command::AbortExecution(key) => self.executions.abort_one(&key),
                 Command::AbortExecutions => self.executions.abort(),
                 Command::Continue => goes_on = true,
                 // Timers are set when they are decided; the end is seen in the state.

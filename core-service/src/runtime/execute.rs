@@ -9,7 +9,7 @@ use engine::event::NodeKey;
 use engine::failure::NodeError;
 use engine::step::Execute;
 use serde_json::Value;
-use tokio::task::{Id, JoinSet};
+use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::timeout;
 
 use super::Shared;
@@ -31,7 +31,14 @@ pub(super) struct Executed {
 #[derive(Default)]
 pub(super) struct Executions {
     tasks: JoinSet<Result<Value, NodeError>>,
-    begun: HashMap<Id, (NodeKey, u32)>,
+    begun: HashMap<Id, Begun>,
+}
+
+/// An execution under way.
+struct Begun {
+    key: NodeKey,
+    attempt: u32,
+    task: AbortHandle,
 }
 
 impl Executions {
@@ -40,13 +47,24 @@ impl Executions {
     }
 
     pub(super) fn begin(&mut self, shared: &Arc<Shared>, context: &RunContext, execute: Execute) {
-        let place = (execute.key.clone(), execute.attempt);
+        let (key, attempt) = (execute.key.clone(), execute.attempt);
         let task = self.tasks.spawn(run(
             Arc::clone(shared),
             context.share.clone(),
             execution(context, execute),
         ));
-        self.begun.insert(task.id(), place);
+        self.begun.insert(task.id(), Begun { key, attempt, task });
+    }
+
+    /// Gives one of them up. Its result is not reported.
+    pub(super) fn abort_one(&mut self, key: &NodeKey) {
+        self.begun.retain(|_, begun| {
+            let stays = begun.key != *key;
+            if !stays {
+                begun.task.abort();
+            }
+            stays
+        });
     }
 
     /// Gives all of them up. Their results are not reported.
@@ -91,7 +109,7 @@ impl Executions {
                 Err(NodeError::new(ENGINE_ERROR, "the node's executor failed")),
             ),
         };
-        let (key, attempt) = self.begun.remove(&id)?;
+        let Begun { key, attempt, .. } = self.begun.remove(&id)?;
         Some(Executed { key, attempt, result })
     }
 }

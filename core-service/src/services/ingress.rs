@@ -89,7 +89,10 @@ fn not_live() -> Error {
 /// The run that a call starts.
 fn run(target: &Target, request: v1::ReceiveWebhookRequest) -> Result<StartRun> {
     let body = body(&request)?;
-    let Target { row: target, settings } = target;
+    let Target {
+        row: target,
+        settings,
+    } = target;
     let live = target.enabled && target.active;
     let (Some(binding), Some(deployment), Some(settings), true) =
         (&target.binding, &target.deployment, settings, live)

@@ -24,7 +24,9 @@ pub(super) struct Target {
 impl Target {
     /// The HTTP method that calls need: the deployed trigger's, else the one it was minted with.
     pub(super) fn method(&self) -> &str {
-        self.settings.as_ref().map_or(&self.row.method, |settings| &settings.method)
+        self.settings
+            .as_ref()
+            .map_or(&self.row.method, |settings| &settings.method)
     }
 }
 
@@ -38,7 +40,13 @@ pub struct WebhookTargets {
 impl WebhookTargets {
     /// Looks targets up in this store.
     pub fn new(store: Store) -> Self {
-        Self { store, known: Cache::builder().max_capacity(100_000).time_to_live(BELIEVED).build() }
+        Self {
+            store,
+            known: Cache::builder()
+                .max_capacity(100_000)
+                .time_to_live(BELIEVED)
+                .build(),
+        }
     }
 
     /// What a webhook leads to, if there is such a webhook.
@@ -46,7 +54,9 @@ impl WebhookTargets {
         if let Some(known) = self.known.get(webhook_id) {
             return Ok(Some(known));
         }
-        let Some(row) = self.store.webhook_target(webhook_id).await? else { return Ok(None) };
+        let Some(row) = self.store.webhook_target(webhook_id).await? else {
+            return Ok(None);
+        };
         let settings = self.settings(&row).await?;
         let target = Arc::new(Target { row, settings });
         self.known.insert(webhook_id.to_owned(), Arc::clone(&target));
@@ -54,10 +64,17 @@ impl WebhookTargets {
     }
 
     async fn settings(&self, row: &WebhookTarget) -> Result<Option<WebhookSettings>> {
-        let (Some(binding), Some(deployment)) = (&row.binding, &row.deployment) else { return Ok(None) };
-        let bytes = self.store.graph(&row.organization.id, &deployment.content_hash).await?;
+        let (Some(binding), Some(deployment)) = (&row.binding, &row.deployment) else {
+            return Ok(None);
+        };
+        let bytes = self
+            .store
+            .graph(&row.organization.id, &deployment.content_hash)
+            .await?;
         let graph = graph::parse(&bytes)?;
-        let trigger = graph.node(binding.node_id).filter(|node| node.kind.as_deref() == Some("webhook_trigger"));
+        let trigger = graph
+            .node(binding.node_id)
+            .filter(|node| node.kind.as_deref() == Some("webhook_trigger"));
         // What was deployed has passed the check of its parameters.
         Ok(trigger.and_then(|node| WebhookSettings::from_params(&node.params).ok()))
     }

@@ -169,5 +169,7 @@ impl Webhooks {
 
 /// The HTTP method of a webhook trigger node; a draft's may be unusable yet.
 pub(super) fn method(node: &Node) -> String {
-    WebhookSettings::from_params(&node.params).unwrap_or_default().method
+    WebhookSettings::from_params(&node.params)
+        .unwrap_or_default()
+        .method
 }

@@ -188,7 +188,7 @@ pub(crate) fn names(events: &[Event]) -> Vec<String> {
         Body::RunFinished { outcome, .. } => format!("run {outcome:?}").to_lowercase(),
         Body::ItemsOpened { key, .. } => format!("opened {}", key.node),
         Body::ItemStarted { key, .. } => format!("item {}/{}", key.node, key.iteration),
-        Body::ItemFinished { key } => format!("item end {}/{}", key.node, key.iteration),
+        Body::ItemFinished { key, .. } => format!("item end {}/{}", key.node, key.iteration),
     };
     events.iter().map(name).collect()
 }

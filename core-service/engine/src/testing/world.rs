@@ -191,6 +191,7 @@ impl World {
                     self.timers.remove(&key);
                 }
                 Command::CancelTimers => self.timers.clear(),
+                Command::AbortExecution(key) => self.executing.retain(|execute| execute.key != key),
                 Command::AbortExecutions => self.executing.clear(),
                 Command::Finish { outcome, failure } => self.finished = Some((outcome, failure)),
                 Command::Continue => again = true,
@@ -215,6 +216,7 @@ pub(crate) fn assert_same(left: &RunState, right: &RunState) {
     assert_eq!(left.frames, right.frames);
     assert_eq!(left.agenda, right.agenda);
     assert_eq!(left.order, right.order);
+    assert_eq!(left.opened, right.opened);
     assert_eq!(left.finished, right.finished);
     assert_eq!(left.failing, right.failing);
     assert_eq!((left.running, left.waiting), (right.running, right.waiting));

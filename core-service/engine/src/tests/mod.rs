@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod failures;
+mod items;
 mod joins;
+mod kinds;
 mod laws;
 mod lifecycle;
 mod starts;

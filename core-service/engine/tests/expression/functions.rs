@@ -57,6 +57,11 @@ fn text_functions_count_characters() {
         ),
         ("stripHTML(\"a <b\")", json!("a ")),
         ("stripHTML(\"<\")", json!("<")),
+        (
+            "replaceEmojiCharacters(\"a👩‍👩‍👧b🇩🇪c❤️d1️⃣e\"; \"$0\")",
+            json!("a$0b$0c$0d$0e"),
+        ),
+        ("replaceEmojiCharacters(\"© 1 # ß ™\"; \"\")", json!("© 1 # ß ™")),
     ]);
     assert_eq!(
         failure("upper([1])"),

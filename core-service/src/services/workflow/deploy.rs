@@ -82,11 +82,17 @@ impl Workflows {
         workflow_id: &str,
         graph: &Graph,
     ) -> Result<()> {
-        let triggers = graph.nodes.iter().filter(|node| node.kind.as_deref() == Some("webhook_trigger"));
-        let described: Vec<(i64, &str, String)> =
-            triggers.map(|node| (node.id, node.name.as_str(), webhook::method(node))).collect();
-        let nodes: Vec<(i64, &str, &str)> =
-            described.iter().map(|(id, name, method)| (*id, *name, method.as_str())).collect();
+        let triggers = graph
+            .nodes
+            .iter()
+            .filter(|node| node.kind.as_deref() == Some("webhook_trigger"));
+        let described: Vec<(i64, &str, String)> = triggers
+            .map(|node| (node.id, node.name.as_str(), webhook::method(node)))
+            .collect();
+        let nodes: Vec<(i64, &str, &str)> = described
+            .iter()
+            .map(|(id, name, method)| (*id, *name, method.as_str()))
+            .collect();
         Ok(self
             .services
             .store

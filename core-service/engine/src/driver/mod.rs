@@ -1,5 +1,8 @@
 //! One step at work: takes an input in, then advances what is ready until nothing is.
 
+mod ending;
+mod items;
+
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -11,7 +14,7 @@ use crate::fold::error_value;
 use crate::kind::{Behaviour, ConditionMode};
 use crate::plan::PlanNode;
 use crate::routing::Router;
-use crate::scope::Environment;
+use crate::scope::{Environment, NodeScope};
 use crate::start::StartError;
 use crate::state::{NodeStatus, Place, RunState};
 use crate::step::{Command, Execute, Input, STEP_BUDGET, Step, StepError};
@@ -21,6 +24,7 @@ use crate::view::NodeView;
 /// The code of a failure of the engine itself.
 const ENGINE_ERROR: &str = "ENGINE_ERROR";
 
+/// One step's state, surroundings and decisions.
 pub(crate) struct Driver<'a> {
     state: &'a mut RunState,
     environment: &'a dyn Environment,
@@ -34,6 +38,17 @@ enum Retries {
     Allowed,
     /// The effect has happened: trying again would repeat it.
     Never,
+}
+
+/// What becomes of a failure that no error edge takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Policy {
+    /// The run fails.
+    Fail,
+    /// The node's normal edges are taken.
+    Continue,
+    /// The item ends, the others go on.
+    EndItem,
 }
 
 impl<'a> Driver<'a> {
@@ -57,6 +72,11 @@ impl<'a> Driver<'a> {
                 self.record(EventBody::RunStarted(started));
             }
             Input::NodeFinished { key, attempt, result } => self.node_finished(&key, attempt, result),
+            Input::NodeParked {
+                key,
+                attempt,
+                due_at_ms,
+            } => self.node_parked(&key, attempt, due_at_ms),
             Input::TimerFired(TimerKey::Node(key)) => self.node_timer(&key),
             Input::TimerFired(TimerKey::Run) => self.run_timer(),
             Input::Cancel => self.terminate(Outcome::Cancelled, None),
@@ -71,15 +91,27 @@ impl<'a> Driver<'a> {
     /// Advances what is ready until nothing is, or until the step's budget is spent.
     pub(crate) fn run(&mut self) {
         let mut budget = STEP_BUDGET;
-        while let (true, Some(&place)) = (self.may_begin(), self.state.agenda.front()) {
-            if budget == 0 {
+        while self.may_begin() {
+            if budget == 0 && self.has_work() {
                 self.step.commands.push(Command::Continue);
                 return;
             }
-            budget -= 1;
-            self.advance(place);
+            budget = budget.saturating_sub(1);
+            if let Some(frame) = self.state.exhausted.pop_front() {
+                self.finish_item(frame);
+            } else if let Some(&opened) = self.state.attention.front() {
+                self.tend(opened);
+            } else if let Some(&place) = self.state.agenda.front() {
+                self.advance(place);
+            } else {
+                break;
+            }
         }
         self.conclude();
+    }
+
+    fn has_work(&self) -> bool {
+        !(self.state.exhausted.is_empty() && self.state.attention.is_empty() && self.state.agenda.is_empty())
     }
 
     pub(crate) fn finish(mut self) -> Step {
@@ -91,20 +123,6 @@ impl<'a> Driver<'a> {
         self.state.started_at_ms.is_some() && self.state.finished.is_none() && self.state.failing.is_none()
     }
 
-    /// Ends the run when nothing more can happen.
-    fn conclude(&mut self) {
-        if self.state.started_at_ms.is_none() || self.state.finished.is_some() || self.state.running > 0 {
-            return;
-        }
-        match self.state.failing.clone() {
-            Some(failure) => self.terminate(Outcome::Failed, Some(failure)),
-            None if self.state.waiting == 0 && self.state.agenda.is_empty() => {
-                self.terminate(Outcome::Succeeded, None);
-            }
-            None => {}
-        }
-    }
-
     fn advance(&mut self, place: Place) {
         let plan = Arc::clone(&self.state.plan);
         let node = plan.node_at(place.node);
@@ -114,14 +132,15 @@ impl<'a> Driver<'a> {
             return self.record(EventBody::NodeSkipped { key });
         }
         let view = self.view(place);
-        if node.disabled {
-            let input = crate::scope::NodeScope::input(&view);
-            return self.complete(place, Arc::unwrap_or_clone(input));
+        let holds_scope = node.opens.is_some() || node.closes.is_some();
+        if node.disabled && !holds_scope {
+            let input = view.input();
+            return self.pass_on(place, input);
         }
         match &node.behaviour {
             Behaviour::Trigger => {
-                let input = Value::clone(&self.state.input);
-                self.complete(place, input);
+                let input = Arc::clone(&self.state.input);
+                self.pass_on(place, input);
             }
             Behaviour::Pure(pure) => match pure.evaluate(&view) {
                 Ok(output) => self.complete(place, output),
@@ -137,8 +156,14 @@ impl<'a> Driver<'a> {
                 Ok(due_at_ms) => self.wait(place, due_at_ms),
                 Err(error) => self.attempt_failed(place, error, Retries::Allowed),
             },
+            Behaviour::Splitter(splitter) => match self.split(place, splitter) {
+                Ok(items) => self.open_items(place, items),
+                Err(error) => self.attempt_failed(place, error, Retries::Allowed),
+            },
+            Behaviour::Aggregator(_) => self.aggregate(place),
             Behaviour::Stop(stop) => match stop.evaluate(&view) {
-                Ok(end) => {
+                Ok(mut end) => {
+                    self.environment.mask_text(&mut end.message);
                     let failure = end.failure();
                     self.record_completed(place, Arc::new(end.output()), Vec::new());
                     self.terminate(end.outcome, failure);
@@ -195,10 +220,15 @@ impl<'a> Driver<'a> {
     fn complete(&mut self, place: Place, output: Value) {
         let mut output = as_object(output);
         self.environment.mask(&mut output);
+        self.pass_on(place, Arc::new(output));
+    }
+
+    /// Records an output that was masked already and the edges it takes.
+    fn pass_on(&mut self, place: Place, output: Arc<Value>) {
         let plan = Arc::clone(&self.state.plan);
         let view = self.view(place).with_own(&output);
         match Router::new(&plan, plan.node_at(place.node)).completed(&view, ConditionMode::All) {
-            Ok(taken) => self.record_completed(place, Arc::new(output), taken),
+            Ok(taken) => self.record_completed(place, output, taken),
             Err(error) => self.attempt_failed(place, error.into(), Retries::Never),
         }
     }
@@ -234,19 +264,45 @@ impl<'a> Driver<'a> {
         let error = error_value(&failure);
         let router = Router::new(&plan, node);
         let mut taken = router.failed(&self.view(place), &error);
-        let continues = taken.is_empty() && node.on_error == Some(OnError::Continue);
-        if continues {
+        let policy = self.policy(place);
+        let continues = taken.is_empty() && policy == Policy::Continue;
+        // The region of a splitter that failed has no item to run for.
+        if continues && node.opens.is_none() {
             let output = json!({ "error": error });
             taken = router.continued(&self.view(place).with_own(&output));
         }
-        let handled = continues || !taken.is_empty();
+        let ends_item = taken.is_empty() && policy == Policy::EndItem && self.may_begin();
+        let handled = continues || ends_item || !taken.is_empty();
         let key = self.state.key(place);
+        let ended = ends_item.then(|| failure.clone());
         self.record(EventBody::NodeFailed {
             key,
             failure,
             taken,
             handled,
         });
+        if let Some(failure) = ended {
+            self.end_item(place.frame, node.id, failure);
+        }
+    }
+
+    /// What becomes of a failure that no error edge takes: the node's own word, else that of the scopes around it.
+    fn policy(&self, place: Place) -> Policy {
+        let plan = &self.state.plan;
+        match plan.node_at(place.node).on_error {
+            Some(OnError::Continue) => return Policy::Continue,
+            Some(OnError::Fail) => return Policy::Fail,
+            None => {}
+        }
+        let mut scope = plan.node_at(place.node).scope;
+        while let Some(opener) = plan.scope_at(scope).opener {
+            match plan.node_at(opener).on_error {
+                Some(OnError::Continue) => return Policy::EndItem,
+                Some(OnError::Fail) => return Policy::Fail,
+                None => scope = plan.scope_at(scope).outer,
+            }
+        }
+        Policy::Fail
     }
 
     fn next_delay_ms(&self, place: Place, node: &PlanNode) -> Option<u64> {
@@ -262,12 +318,43 @@ impl<'a> Driver<'a> {
         };
         let slot = self.state.slot(place);
         let late = self.state.finished.is_some() && slot.status == NodeStatus::Cancelled;
-        if slot.attempt != attempt || !(slot.status == NodeStatus::Running || late) {
+        if slot.attempt != attempt || !(self.is_executing(place) || late) {
             return;
         }
         match result {
             Ok(output) => self.complete(place, output),
             Err(error) => self.attempt_failed(place, error, Retries::Allowed),
+        }
+    }
+
+    /// Whether the node's result is the runtime's to report.
+    fn is_executing(&self, place: Place) -> bool {
+        let external = matches!(
+            self.state.plan.node_at(place.node).behaviour,
+            Behaviour::External(_)
+        );
+        external
+            && matches!(
+                self.state.slot(place).status,
+                NodeStatus::Running | NodeStatus::Waiting
+            )
+    }
+
+    fn node_parked(&mut self, key: &NodeKey, attempt: u32, due_at_ms: Option<i64>) {
+        let Some(place) = self.state.place(key) else {
+            return;
+        };
+        let slot = self.state.slot(place);
+        if slot.attempt != attempt || slot.status != NodeStatus::Running || !self.is_executing(place) {
+            return;
+        }
+        self.record(EventBody::NodeWaiting {
+            key: key.clone(),
+            due_at_ms,
+        });
+        if let Some(due_at_ms) = due_at_ms {
+            let key = TimerKey::Node(key.clone());
+            self.step.commands.push(Command::SetTimer { key, due_at_ms });
         }
     }
 
@@ -283,30 +370,13 @@ impl<'a> Driver<'a> {
             return;
         };
         match slot.status {
+            NodeStatus::Waiting if self.is_executing(place) => {
+                let error = NodeError::new(NodeError::TIMEOUT, "nobody answered in time");
+                self.attempt_failed(place, error, Retries::Never);
+            }
             NodeStatus::Waiting => self.complete(place, wait_output(due_at_ms)),
             NodeStatus::Retrying => self.state.put_on_agenda(place),
             _ => {}
-        }
-    }
-
-    fn run_timer(&mut self) {
-        self.state.armed_deadline_ms = None;
-        if self
-            .state
-            .deadline_ms()
-            .is_some_and(|deadline| deadline <= self.now_ms)
-        {
-            let message = format!(
-                "the run took longer than {} ms",
-                self.state.timeout_ms.unwrap_or_default()
-            );
-            self.terminate(
-                Outcome::Failed,
-                Some(Failure {
-                    code: "RUN_TIMEOUT".into(),
-                    message,
-                }),
-            );
         }
     }
 
@@ -314,100 +384,13 @@ impl<'a> Driver<'a> {
         if self.state.finished.is_none() {
             return Err(StepError::NotFinished);
         }
-        let failed = |place| self.state.slot(place).status == NodeStatus::Failed;
-        if !self.state.place(&NodeKey::root(node)).is_some_and(failed) {
+        let mut reports = self.state.nodes();
+        if !reports.any(|report| report.node.id == node && report.status == NodeStatus::Failed) {
             return Err(StepError::NotFailed(node));
         }
+        drop(reports);
         self.record(EventBody::RunResumed { node });
         Ok(())
-    }
-
-    /// Ends the run now: what is in flight is given up.
-    fn terminate(&mut self, outcome: Outcome, failure: Option<Failure>) {
-        if self.state.finished.is_some() || self.state.started_at_ms.is_none() {
-            return;
-        }
-        let in_flight = |place: &&Place| self.state.slot(**place).status.is_in_flight();
-        let given_up: Vec<NodeKey> = self
-            .state
-            .order
-            .iter()
-            .filter(in_flight)
-            .map(|place| self.state.key(*place))
-            .collect();
-        self.step
-            .commands
-            .retain(|command| matches!(command, Command::Continue));
-        if self.state.running > 0 {
-            self.step.commands.push(Command::AbortExecutions);
-        }
-        if self.state.waiting > 0 || self.state.armed_deadline_ms.take().is_some() {
-            self.step.commands.push(Command::CancelTimers);
-        }
-        for key in given_up {
-            self.record(EventBody::NodeCancelled { key });
-        }
-        self.record(EventBody::RunFinished {
-            outcome,
-            failure: failure.clone(),
-        });
-        self.step.commands.push(Command::Finish { outcome, failure });
-    }
-
-    /// Says again what the journal shows as outstanding.
-    fn resume(&mut self) {
-        self.state.armed_deadline_ms = None;
-        if let Some(finished) = self.state.finished.clone() {
-            let (outcome, failure) = (finished.outcome, finished.failure);
-            self.step.commands.push(Command::Finish { outcome, failure });
-            return;
-        }
-        for place in self.state.order.clone() {
-            let slot = self.state.slot(place);
-            let key = self.state.key(place);
-            match (slot.status, slot.due_at_ms) {
-                (NodeStatus::Running, _) => self.execute_again(place, key),
-                (NodeStatus::Waiting | NodeStatus::Retrying, Some(due_at_ms)) => {
-                    self.step.commands.push(Command::SetTimer {
-                        key: TimerKey::Node(key),
-                        due_at_ms,
-                    });
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn execute_again(&mut self, place: Place, key: NodeKey) {
-        let plan = Arc::clone(&self.state.plan);
-        let Behaviour::External(external) = &plan.node_at(place.node).behaviour else {
-            let error = NodeError::new(ENGINE_ERROR, "the node cannot be executed again");
-            return self.attempt_failed(place, error, Retries::Never);
-        };
-        match external.request(&self.view(place)) {
-            Ok(request) => {
-                let command = self.execute_command(place, key, request);
-                self.step.commands.push(command);
-            }
-            Err(error) => self.attempt_failed(place, error, Retries::Allowed),
-        }
-    }
-
-    /// Keeps the run's own timer at its deadline, which moves whenever the run has waited.
-    fn arm_deadline(&mut self) {
-        let deadline_ms = self.state.deadline_ms();
-        if deadline_ms == self.state.armed_deadline_ms {
-            return;
-        }
-        let command = match deadline_ms {
-            Some(due_at_ms) => Command::SetTimer {
-                key: TimerKey::Run,
-                due_at_ms,
-            },
-            None => Command::CancelTimer(TimerKey::Run),
-        };
-        self.state.armed_deadline_ms = deadline_ms;
-        self.step.commands.push(command);
     }
 
     fn view(&self, place: Place) -> NodeView<'_> {
@@ -419,18 +402,26 @@ impl<'a> Driver<'a> {
         NodeView::new(self.state, self.environment, place, now_ms)
     }
 
+    /// The view of a node outside the frame it is seen from.
+    fn view_from(&self, place: Place) -> NodeView<'_> {
+        NodeView::new(self.state, self.environment, place, self.now_ms)
+    }
+
     fn record(&mut self, body: EventBody) {
         let event = Event {
             at_ms: self.now_ms,
             body,
         };
-        let applied = self.state.apply(&event);
-        debug_assert_eq!(
-            applied,
-            Ok(()),
-            "the engine recorded an event that its own fold refuses"
-        );
-        self.step.events.push(event);
+        match self.state.apply(&event) {
+            Ok(()) => self.step.events.push(event),
+            Err(error) => {
+                debug_assert!(false, "the engine decided what its own fold refuses: {error}");
+                // A run always ends, also when the engine is at fault.
+                let code = String::from(ENGINE_ERROR);
+                let message = error.to_string();
+                self.state.failing.get_or_insert(Failure { code, message });
+            }
+        }
     }
 }
 

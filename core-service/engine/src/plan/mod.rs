@@ -3,6 +3,8 @@
 //! A plan is immutable and shared; whoever keeps plans keeps them by [`Graph::content_hash`]. Nodes are addressed by
 //! index in order of id, edges by index in the graph's order.
 
+mod scopes;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,12 +17,16 @@ use crate::params::{Completeness, ParamProblem};
 use crate::problem::Problem;
 use crate::{regions, topology};
 
+pub(crate) use scopes::PlanScope;
+
 /// A graph ready to run.
 pub struct Plan {
     /// In order of id.
     nodes: Vec<PlanNode>,
     /// In the graph's order.
     edges: Vec<PlanEdge>,
+    /// The run's own scope first.
+    scopes: Vec<PlanScope>,
 }
 
 /// A node ready to run.
@@ -58,6 +64,15 @@ pub struct PlanNode {
     pub(crate) outgoing: Vec<u32>,
     /// Edge indexes in the order of their sources.
     pub(crate) incoming: Vec<u32>,
+    /// The scope it belongs to, and its place in there.
+    pub(crate) scope: u32,
+    pub(crate) local: u32,
+    /// Decisions it waits for: its incoming edges, and the scope it closes.
+    pub(crate) fan_in: u32,
+    /// The scope it opens.
+    pub(crate) opens: Option<u32>,
+    /// The scope it closes.
+    pub(crate) closes: Option<u32>,
     /// One bit for each node above it.
     ancestors: Box<[u64]>,
 }
@@ -73,6 +88,9 @@ pub struct PlanEdge {
     /// When it is taken.
     pub edge_type: EdgeType,
     pub(crate) filter: Option<CompiledFilter>,
+    /// The scope it belongs to, and its place in there.
+    pub(crate) scope: u32,
+    pub(crate) local: u32,
 }
 
 /// Nodes and edges in brief: `1:manual_trigger 2:set 1-2`.
@@ -112,12 +130,15 @@ impl Plan {
         if !problems.is_empty() {
             return Err(problems);
         }
+        let edges = Vec::with_capacity(graph.edges.len());
         let mut plan = Self {
             nodes,
-            edges: Vec::with_capacity(graph.edges.len()),
+            edges,
+            scopes: Vec::new(),
         };
         plan.connect(&graph.edges, filters);
         plan.find_ancestors();
+        plan.divide(graph);
         Ok(plan)
     }
 
@@ -192,6 +213,8 @@ impl Plan {
                 to,
                 edge_type: edge.edge_type,
                 filter,
+                scope: 0,
+                local: 0,
             });
         }
         for at in by_order {
@@ -270,6 +293,11 @@ fn plan_node(node: &Node, kind: &Arc<Registered>, behaviour: Behaviour) -> PlanN
         behaviour,
         outgoing: Vec::new(),
         incoming: Vec::new(),
+        scope: 0,
+        local: 0,
+        fan_in: 0,
+        opens: None,
+        closes: None,
         ancestors: Box::default(),
     }
 }
