@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::event::{Failure, RunStarted};
-use engine::state::{RunState, RunStatus};
+use engine::state::{NodeStatus, RunState, RunStatus};
 use engine::step::{Command, Input, StepError};
 use engine::timer::TimerKey;
 use tokio::sync::oneshot;
@@ -17,15 +17,16 @@ use tokio::time::sleep;
 use super::Shared;
 use super::context::RunContext;
 use super::error::RequestError;
-use super::execute::{ENGINE_ERROR, Executed, Executions};
+use super::execute::{ENGINE_ERROR, Ended, Executions};
 use super::journal::{Record, Refusal, Write, WriteError};
 use super::lease::Held;
 use super::limits::Counted;
 use super::live::Seat;
 use super::progress::{Next, Progress, StepFailure, credits, summary};
-use super::request::{Ask, Request};
+use super::request::{Answer, Ask, Request};
 use super::timers::{ALARM, Timers};
 use crate::clock;
+use crate::nodes::Executed;
 use crate::store::{self, RunChange, RunSummary};
 
 pub(super) struct LiveRun {
@@ -125,6 +126,7 @@ impl LiveRun {
                 // What is durable is begun by whoever drives the run next.
                 Command::Execute(_) if self.shared.is_draining() => {}
                 Command::Execute(execute) => self.executions.begin(&self.shared, &self.context, execute),
+                Command::AbortExecution(key) => self.executions.abort_one(&key),
                 Command::AbortExecutions => self.executions.abort(),
                 Command::Continue => goes_on = true,
                 // Timers are set when they are decided; the end is seen in the state.
@@ -205,6 +207,7 @@ impl LiveRun {
         let stepped = match request.ask {
             Ask::Cancel if self.state.finished().is_some() => Ok(Err(RequestError::Terminal)),
             Ask::Cancel => self.step(stretch, Input::Cancel).map(Ok),
+            Ask::Answer(answer) => self.take_answer(stretch, answer),
             Ask::RetryNode(node) => self.step(stretch, Input::RetryNode(node)).map(Ok),
             Ask::Rerun => self.begin_again(stretch),
         };
@@ -219,6 +222,50 @@ impl LiveRun {
         };
         stretch.answers.extend(request.reply.map(|reply| (reply, answer)));
         Ok(())
+    }
+
+    /// Completes a node that waits for an answer. The first answer wins.
+    fn take_answer(
+        &mut self,
+        stretch: &mut Stretch,
+        answer: Answer,
+    ) -> Result<Result<(), RequestError>, StepFailure> {
+        let Answer { key, output } = answer;
+        let node = key.node;
+        let known = self
+            .state
+            .nodes()
+            .find(|known| known.node.id == node && *known.iteration == key.iteration);
+        let Some(known) = known else {
+            return Ok(Err(RequestError::NotWaiting(node)));
+        };
+        let (attempt, module) = (known.attempt, known.node);
+        // A wait of the engine's own is for its time, not for an answer.
+        if self
+            .shared
+            .registry
+            .executor(&module.app_id, &module.module_slug)
+            .is_none()
+        {
+            return Ok(Err(RequestError::NotWaiting(node)));
+        }
+        let is_answered = match known.status {
+            NodeStatus::Waiting if self.state.finished().is_none() => false,
+            NodeStatus::Waiting | NodeStatus::Completed | NodeStatus::Failed | NodeStatus::Cancelled => true,
+            _ => return Ok(Err(RequestError::NotWaiting(node))),
+        };
+        if is_answered {
+            return Ok(Err(RequestError::Answered(node)));
+        }
+        self.step(
+            stretch,
+            Input::NodeFinished {
+                key,
+                attempt,
+                result: Ok(output),
+            },
+        )
+        .map(Ok)
     }
 
     /// Starts the next attempt of a run that has ended.
@@ -358,10 +405,26 @@ enum Committed {
     Refused,
 }
 
-impl From<Executed> for Arrival {
-    fn from(executed: Executed) -> Self {
-        let Executed { key, attempt, result } = executed;
-        Self::Input(Input::NodeFinished { key, attempt, result })
+impl From<Ended> for Arrival {
+    fn from(ended: Ended) -> Self {
+        let Ended { key, attempt, result } = ended;
+        Self::Input(match result {
+            Ok(Executed::Parked { due_at_ms }) => Input::NodeParked {
+                key,
+                attempt,
+                due_at_ms,
+            },
+            Ok(Executed::Output(output)) => Input::NodeFinished {
+                key,
+                attempt,
+                result: Ok(output),
+            },
+            Err(error) => Input::NodeFinished {
+                key,
+                attempt,
+                result: Err(error),
+            },
+        })
     }
 }
 

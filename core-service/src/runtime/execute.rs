@@ -8,30 +8,29 @@ use std::time::Duration;
 use engine::event::NodeKey;
 use engine::failure::NodeError;
 use engine::step::Execute;
-use serde_json::Value;
-use tokio::task::{Id, JoinSet};
+use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::timeout;
 
 use super::Shared;
 use super::context::RunContext;
 use super::metrics::count;
-use crate::nodes::Execution;
+use crate::nodes::{Executed, Execution};
 
 /// The code of failures that are the service's own.
 pub(super) const ENGINE_ERROR: &str = "ENGINE_ERROR";
 
 /// An execution that ended.
-pub(super) struct Executed {
+pub(super) struct Ended {
     pub(super) key: NodeKey,
     pub(super) attempt: u32,
-    pub(super) result: Result<Value, NodeError>,
+    pub(super) result: Result<Executed, NodeError>,
 }
 
 /// The executions of one run. Dropping gives them up.
 #[derive(Default)]
 pub(super) struct Executions {
-    tasks: JoinSet<Result<Value, NodeError>>,
-    begun: HashMap<Id, (NodeKey, u32)>,
+    tasks: JoinSet<Result<Executed, NodeError>>,
+    begun: HashMap<Id, (NodeKey, u32, AbortHandle)>,
 }
 
 impl Executions {
@@ -40,13 +39,23 @@ impl Executions {
     }
 
     pub(super) fn begin(&mut self, shared: &Arc<Shared>, context: &RunContext, execute: Execute) {
-        let place = (execute.key.clone(), execute.attempt);
+        let (key, attempt) = (execute.key.clone(), execute.attempt);
         let task = self.tasks.spawn(run(
             Arc::clone(shared),
             context.share.clone(),
             execution(context, execute),
         ));
-        self.begun.insert(task.id(), place);
+        self.begun.insert(task.id(), (key, attempt, task));
+    }
+
+    /// Gives one up. Its result is not reported.
+    pub(super) fn abort_one(&mut self, key: &NodeKey) {
+        self.begun.retain(|_, (begun, _, task)| {
+            if begun == key {
+                task.abort();
+            }
+            begun != key
+        });
     }
 
     /// Gives all of them up. Their results are not reported.
@@ -57,12 +66,12 @@ impl Executions {
     }
 
     /// The next result. Pends for ever while nothing is being executed. Safe to drop while waiting.
-    pub(super) async fn next(&mut self) -> Executed {
+    pub(super) async fn next(&mut self) -> Ended {
         loop {
             match self.tasks.join_next_with_id().await {
                 Some(joined) => {
-                    if let Some(executed) = self.ended(joined) {
-                        return executed;
+                    if let Some(ended) = self.ended(joined) {
+                        return ended;
                     }
                 }
                 None => std::future::pending().await,
@@ -71,19 +80,19 @@ impl Executions {
     }
 
     /// A result that is already there.
-    pub(super) fn try_next(&mut self) -> Option<Executed> {
+    pub(super) fn try_next(&mut self) -> Option<Ended> {
         loop {
             let joined = self.tasks.try_join_next_with_id()?;
-            if let Some(executed) = self.ended(joined) {
-                return Some(executed);
+            if let Some(ended) = self.ended(joined) {
+                return Some(ended);
             }
         }
     }
 
     fn ended(
         &mut self,
-        joined: Result<(Id, Result<Value, NodeError>), tokio::task::JoinError>,
-    ) -> Option<Executed> {
+        joined: Result<(Id, Result<Executed, NodeError>), tokio::task::JoinError>,
+    ) -> Option<Ended> {
         let (id, result) = match joined {
             Ok((id, result)) => (id, result),
             Err(error) => (
@@ -91,8 +100,8 @@ impl Executions {
                 Err(NodeError::new(ENGINE_ERROR, "the node's executor failed")),
             ),
         };
-        let (key, attempt) = self.begun.remove(&id)?;
-        Some(Executed { key, attempt, result })
+        let (key, attempt, _) = self.begun.remove(&id)?;
+        Some(Ended { key, attempt, result })
     }
 }
 
@@ -119,7 +128,7 @@ async fn run(
     shared: Arc<Shared>,
     share: Arc<super::limits::Share>,
     execution: Execution,
-) -> Result<Value, NodeError> {
+) -> Result<Executed, NodeError> {
     let _pending = Pending::new(Arc::clone(&shared));
     let executor = shared
         .registry

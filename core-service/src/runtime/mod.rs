@@ -38,13 +38,16 @@ mod start;
 mod surroundings;
 mod take_up;
 mod timers;
+mod watch;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use engine::event::NodeKey;
 use engine::plan::Plan;
-use tokio::sync::{Notify, watch};
+use serde_json::Value;
+use tokio::sync::{Notify, watch as channel};
 use tokio::time::{Instant, timeout};
 
 pub use config::RuntimeConfig;
@@ -55,6 +58,7 @@ pub use record::Trigger;
 pub use report::Report;
 pub use start::{StartRun, Started};
 pub use surroundings::{NoSurroundings, Surroundings, SurroundingsSource};
+pub use watch::Watch;
 
 use crate::nodes::Registry;
 use crate::store::{Store, Topic};
@@ -65,7 +69,8 @@ use limits::Limits;
 use live::LiveRuns;
 use metrics::Metrics;
 use plans::Plans;
-use request::Ask;
+use request::{Answer, Ask};
+use watch::Watchers;
 
 /// Drives the runs of this process. Cheap to clone; all clones are the same runtime.
 #[derive(Clone)]
@@ -90,7 +95,8 @@ struct Shared {
     claims: Notify,
     /// Runs of before have been claimed at least once.
     recovered: AtomicBool,
-    draining: watch::Sender<bool>,
+    watchers: Arc<Watchers>,
+    draining: channel::Sender<bool>,
 }
 
 impl Runtime {
@@ -120,7 +126,8 @@ impl Runtime {
             alarm: Alarm::default(),
             claims: Notify::new(),
             recovered: AtomicBool::new(false),
-            draining: watch::Sender::new(false),
+            watchers: Arc::default(),
+            draining: channel::Sender::new(false),
             store,
             registry,
             surroundings,
@@ -149,6 +156,22 @@ impl Runtime {
     /// `NotFound`, `Terminal`; `Unavailable` when the process that drives the run did not act in time: it still will.
     pub async fn cancel(&self, organization_id: &str, run_id: &str) -> Result<(), RequestError> {
         self.shared.ask(organization_id, run_id, Ask::Cancel).await
+    }
+
+    /// Gives a node that waits for an answer its output. Returns once that is committed; of two answers, the first wins.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotWaiting`, `Answered`, `Terminal`; `Unavailable` when the outcome is not known in time.
+    pub async fn answer(
+        &self,
+        organization_id: &str,
+        run_id: &str,
+        key: NodeKey,
+        output: Value,
+    ) -> Result<(), RequestError> {
+        self.shared
+            .ask(organization_id, run_id, Ask::Answer(Answer { key, output }))
+            .await
     }
 
     /// Runs a failed node of a run that has ended again, and all below it. Returns once that is committed.
@@ -180,6 +203,14 @@ impl Runtime {
     /// [`ReportError`]
     pub async fn report(&self, organization_id: &str, run_id: &str) -> Result<Report, ReportError> {
         self.shared.report(organization_id, run_id).await
+    }
+
+    /// Watches a run. Make this first and read the run then, so that no change is missed in between.
+    #[must_use]
+    pub fn watch(&self, run_id: &str) -> Watch {
+        self.shared
+            .watchers
+            .watch(run_id, self.shared.config.poll_interval)
     }
 
     /// The compiled plan of a stored graph.
