@@ -3,8 +3,8 @@
 //! The engine is a pure fold; here are the clock, the tasks and the database around it. Events are durable before any
 //! command they led to is carried out, and before anybody is told of them.
 //!
-//! - `start`: the first step of a run, in the caller's task. `drive`: the task of a run that goes on. `take_up`: a run
-//!   that was claimed. `request`: what is asked of runs from outside.
+//! - `start`: the first step of a run, in the caller's task. `drive`, `take_in`, `settle`: the task of a run that goes
+//!   on. `take_up`: a run that was claimed. `request`: what is asked of runs from outside; `watch`: waiting for them.
 //! - `journal`: the one writer, which commits what all runs have to say in batches.
 //! - `lease`, `claim`: which runs are this process's, and finding those that are nobody's.
 //! - `plans`, `surroundings`: what runs follow and what they reach.
@@ -34,8 +34,10 @@ mod rebuild;
 mod record;
 mod report;
 mod request;
+mod settle;
 mod start;
 mod surroundings;
+mod take_in;
 mod take_up;
 mod timers;
 mod watch;

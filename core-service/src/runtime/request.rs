@@ -84,17 +84,22 @@ impl Ask {
     }
 }
 
+/// The answer to a request.
+pub(super) type Answered = Result<(), RequestError>;
+/// Where it is sent.
+pub(super) type Reply = oneshot::Sender<Answered>;
+
 /// A request in a run's mailbox.
 pub(super) struct Request {
     pub(super) ask: Ask,
     /// Nobody waits for the answer to a signal.
-    pub(super) reply: Option<oneshot::Sender<Result<(), RequestError>>>,
+    pub(super) reply: Option<Reply>,
     /// The signal that brought it.
     pub(super) signal_id: Option<String>,
 }
 
 impl Request {
-    fn new(ask: Ask) -> (Self, oneshot::Receiver<Result<(), RequestError>>) {
+    fn new(ask: Ask) -> (Self, oneshot::Receiver<Answered>) {
         let (reply, answer) = oneshot::channel();
         (
             Self {
@@ -123,12 +128,7 @@ struct Asking {
 
 impl Shared {
     /// Has a request carried out, wherever the run is.
-    pub(super) async fn ask(
-        self: &Arc<Self>,
-        organization_id: &str,
-        run_id: &str,
-        ask: Ask,
-    ) -> Result<(), RequestError> {
+    pub(super) async fn ask(self: &Arc<Self>, organization_id: &str, run_id: &str, ask: Ask) -> Answered {
         let asking = Asking {
             shared: Arc::clone(self),
             organization_id: organization_id.to_owned(),
@@ -144,7 +144,7 @@ impl Shared {
 }
 
 impl Asking {
-    async fn run(self) -> Result<(), RequestError> {
+    async fn run(self) -> Answered {
         let shared = &self.shared;
         let run = shared.store.run(&self.organization_id, &self.run_id).await?;
         if self.ask == Ask::Cancel && run.status.is_terminal() {
@@ -188,7 +188,7 @@ impl Asking {
     }
 
     /// Asks the task that drives the run here; nothing when there is none, or it left without an answer.
-    async fn ask_live(&self) -> Option<Result<(), RequestError>> {
+    async fn ask_live(&self) -> Option<Answered> {
         let mailbox = self.shared.live.mailbox(&self.run_id)?;
         let (request, answer) = Request::new(self.ask.clone());
         match timeout_at(self.deadline, mailbox.send(request)).await {
@@ -198,17 +198,14 @@ impl Asking {
         }
     }
 
-    async fn answered(
-        &self,
-        answer: oneshot::Receiver<Result<(), RequestError>>,
-    ) -> Option<Result<(), RequestError>> {
+    async fn answered(&self, answer: oneshot::Receiver<Answered>) -> Option<Answered> {
         match timeout_at(self.deadline, answer).await {
             Ok(answer) => answer.ok(),
             Err(_elapsed) => Some(Err(RequestError::Unavailable)),
         }
     }
 
-    async fn ask_other_process(&self) -> Result<(), RequestError> {
+    async fn ask_other_process(&self) -> Answered {
         let Some((kind, payload)) = self.ask.to_signal() else {
             return Err(RequestError::NotTerminal);
         };
@@ -232,7 +229,7 @@ impl Asking {
         Err(RequestError::Unavailable)
     }
 
-    async fn outcome_of_cancel(&self) -> Option<Result<(), RequestError>> {
+    async fn outcome_of_cancel(&self) -> Option<Answered> {
         match self.shared.store.run(&self.organization_id, &self.run_id).await {
             Ok(run) if run.status == RunStatus::Cancelled => Some(Ok(())),
             Ok(run) if run.status.is_terminal() => Some(Err(RequestError::Terminal)),
@@ -241,7 +238,7 @@ impl Asking {
         }
     }
 
-    async fn outcome_of_answer(&self, answer: &Answer) -> Option<Result<(), RequestError>> {
+    async fn outcome_of_answer(&self, answer: &Answer) -> Option<Answered> {
         let report = self
             .shared
             .report(&self.organization_id, &self.run_id)

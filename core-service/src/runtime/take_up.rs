@@ -10,9 +10,7 @@ use tokio::time::sleep;
 
 use super::Shared;
 use super::context::RunContext;
-use super::drive::{
-    Arrival, LiveRun, Panicked, Place, RowToFail, Settled, Stretch, engine_failure, is_deadly,
-};
+use super::drive::{Arrival, ENGINE_PANICKED, LiveRun, Panicked, Place, Settled, Stretch};
 use super::error::PlanError;
 use super::execute::Executions;
 use super::lease::Held;
@@ -22,6 +20,7 @@ use super::progress::credits;
 use super::rebuild::{RebuildError, rebuild};
 use super::record::StartRecord;
 use super::request::Request;
+use super::settle::{RowToFail, engine_failure, is_deadly};
 use super::timers::Timers;
 use crate::store::{ClaimCause, Run, StoreError};
 
@@ -86,7 +85,7 @@ impl LiveRun {
         }
         let settled = match taken {
             Ok(()) => live.settle(stretch).await,
-            Err(Panicked) => Settled::Broken("the engine failed in this run"),
+            Err(Panicked) => Settled::Broken(ENGINE_PANICKED),
         };
         live.drive(settled).await;
     }
