@@ -140,6 +140,8 @@ impl LiveRun {
         } else {
             self.next_arrival().await?
         };
+        let (shared, pace) = (Arc::clone(&self.shared), self.context.pace.clone());
+        let _turn = pace.turn(&shared.slow_steps).await;
         let mut stretch = Stretch::default();
         let mut arrival = Some(first);
         while let Some(next) = arrival {

@@ -7,7 +7,8 @@
 //!   on. `take_up`: a run that was claimed. `request`: what is asked of runs from outside; `watch`: waiting for them.
 //! - `journal`: the one writer, which commits what all runs have to say in batches.
 //! - `lease`, `claim`: which runs are this process's, and finding those that are nobody's.
-//! - `plans`, `surroundings`: what runs follow and what they reach.
+//! - `plans`, `surroundings`: what runs follow and what they reach. `limits`, `pace`: what keeps one organization, or one
+//!   workflow that computes for long, from holding up the others.
 //!
 //! Everything that queues is bounded: writes (`write_queue`; beyond, starts are refused and runs wait), starts and live
 //! runs per organization and process (beyond, starts are refused), executions per organization and process (beyond,
@@ -28,6 +29,7 @@ mod lease;
 mod limits;
 mod live;
 mod metrics;
+mod pace;
 mod plans;
 mod progress;
 mod rebuild;
@@ -49,7 +51,7 @@ use std::time::Duration;
 use engine::event::NodeKey;
 use engine::plan::Plan;
 use serde_json::Value;
-use tokio::sync::{Notify, watch as channel};
+use tokio::sync::{Notify, Semaphore, watch as channel};
 use tokio::time::{Instant, timeout};
 
 pub use config::RuntimeConfig;
@@ -92,6 +94,8 @@ struct Shared {
     live: Arc<LiveRuns>,
     limits: Limits,
     metrics: Metrics,
+    /// Turns of steps that compute for long.
+    slow_steps: Semaphore,
     alarm: Alarm,
     /// Wakes the task that claims runs.
     claims: Notify,
@@ -125,6 +129,7 @@ impl Runtime {
             live: Arc::default(),
             limits: Limits::new(&config),
             metrics: Metrics::default(),
+            slow_steps: pace::turns(),
             alarm: Alarm::default(),
             claims: Notify::new(),
             recovered: AtomicBool::new(false),

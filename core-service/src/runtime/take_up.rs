@@ -79,10 +79,14 @@ impl LiveRun {
             Input::Resume
         };
         let mut stretch = Stretch::default();
+        let pace = live.context.pace.clone();
+        let shared = Arc::clone(&live.shared);
+        let turn = pace.turn(&shared.slow_steps).await;
         let mut taken = live.take_in(&mut stretch, Arrival::Input(input));
         if let (Ok(()), Some(request)) = (&taken, request) {
             taken = live.take_in(&mut stretch, Arrival::Request(request));
         }
+        drop(turn);
         let settled = match taken {
             Ok(()) => live.settle(stretch).await,
             Err(Panicked) => Settled::Broken(ENGINE_PANICKED),
@@ -167,6 +171,7 @@ async fn load(shared: &Shared, run: &Run) -> Result<(RunContext, RunState, Place
         metered: run.metered,
         record,
         plan: compiled.plan,
+        pace: compiled.pace,
         surroundings,
         share: shared.limits.share(&run.organization_id),
         roots: OnceLock::new(),
