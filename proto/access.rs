@@ -40,15 +40,30 @@ impl Method {
 
 /// What a caller has shown before a handler runs; each rule is a type.
 pub trait Rule: Send + Sync + 'static {
+    /// Who passes: [`ByKey`], [`ByAnyone`] or [`ByOperator`].
+    type Passes;
     /// The rule as a value.
     const ACCESS: Access;
 }
+
+/// Holders of an API key pass.
+#[derive(Debug)]
+pub struct ByKey;
+
+/// Anyone passes.
+#[derive(Debug)]
+pub struct ByAnyone;
+
+/// The operator passes.
+#[derive(Debug)]
+pub struct ByOperator;
 
 /// Anyone may call.
 #[derive(Debug)]
 pub struct Public;
 
 impl Rule for Public {
+    type Passes = ByAnyone;
     const ACCESS: Access = Access::Public;
 }
 
@@ -57,6 +72,7 @@ impl Rule for Public {
 pub struct Operator;
 
 impl Rule for Operator {
+    type Passes = ByOperator;
     const ACCESS: Access = Access::Operator;
 }
 
@@ -65,6 +81,7 @@ impl Rule for Operator {
 pub struct AdminOnly<S>(PhantomData<S>);
 
 impl<S: Rule> Rule for AdminOnly<S> {
+    type Passes = S::Passes;
     const ACCESS: Access = S::ACCESS;
 }
 
@@ -75,6 +92,7 @@ macro_rules! scope_type {
         pub struct $name;
 
         impl $crate::access::Rule for $name {
+            type Passes = $crate::access::ByKey;
             const ACCESS: $crate::access::Access = $crate::access::Access::Key($crate::v1::Scope::$name);
         }
     };

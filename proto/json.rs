@@ -80,6 +80,54 @@ pub(crate) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     T::deserialize(deserializer).map(Some)
 }
 
+/// A message that is an object and nothing else: serde's derives would take an array of its fields, too.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = Object<T>;
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(serde::de::value::MapAccessDeserializer::new(entries)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(Fields(PhantomData))
+    }
+}
+
+/// Reads a message that may be absent but not null.
+pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    Object::deserialize(deserializer).map(|object| Some(object.0))
+}
+
+/// Reads a message that may be null.
+pub(crate) fn nullable_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    Option::<Object<T>>::deserialize(deserializer).map(|object| object.map(|object| object.0))
+}
+
+/// Reads a list of messages.
+pub(crate) fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    let objects = Vec::<Object<T>>::deserialize(deserializer)?;
+    Ok(objects.into_iter().map(|object| object.0).collect())
+}
+
+/// The keys of a JSON object, in order; none when the text is not an object.
+pub fn keys(text: &[u8]) -> Vec<String> {
+    let members: Result<RawMembers, _> = serde_json::from_slice(text);
+    let members = members.map(|members| members.0).unwrap_or_default();
+    members.into_iter().map(|(key, _)| key).collect()
+}
+
 /// Where and why a JSON text is not what was wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonError {
@@ -106,13 +154,12 @@ impl std::error::Error for JsonError {}
 /// The first thing that is wrong, with its path.
 pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
     check(text)?;
-    if let Ok(value) = serde_json::from_slice(text) {
+    if let Ok(Object(value)) = serde_json::from_slice(text) {
         return Ok(value);
     }
     // Read it again for the path: only requests that are refused pay for it.
-    locate(serde_path_to_error::deserialize(
-        &mut serde_json::Deserializer::from_slice(text),
-    ))
+    let deserializer = &mut serde_json::Deserializer::from_slice(text);
+    locate(serde_path_to_error::deserialize(deserializer)).map(|Object(value)| value)
 }
 
 /// Checks that a text is JSON, without duplicate keys and not deeper than [`MAX_DEPTH`].

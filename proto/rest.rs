@@ -29,6 +29,8 @@ pub trait RestRequest: Message + Default + DeserializeOwned + 'static {
     const HEADERS: &'static [(&'static str, &'static str)];
     /// Whether a JSON body fills the rest.
     const HAS_BODY: bool;
+    /// Whether [`RestRequest::set_update_mask`] wants the body's keys.
+    const HAS_MASK: bool = false;
 
     /// Sets a field from a path segment, query parameter or header.
     ///
@@ -46,6 +48,18 @@ pub trait RestResponse: Message + Default + Serialize + 'static {
     fn created(&self) -> bool {
         false
     }
+}
+
+/// What a stream gives, one event each.
+pub trait RestEvent: Message + Default + 'static {
+    /// Id of the event, to continue after it.
+    fn id(&self) -> &str;
+
+    /// Kind of the event and its JSON; nothing when the message holds no event that is known here.
+    ///
+    /// # Errors
+    /// When the message holds free-form text that is not JSON.
+    fn event(&self) -> Result<Option<(&'static str, String)>, serde_json::Error>;
 }
 
 /// White space around marked texts is removed before a request is validated.

@@ -110,12 +110,12 @@ impl Checker {
         self.demand(EMAIL.matches(text), || "must be an email address".to_owned());
     }
 
-    pub(crate) fn at_least(&mut self, number: i64, least: i64) {
-        self.demand(number >= least, || format!("must be {least} or more"));
+    pub(crate) fn at_least(&mut self, number: impl Into<i64>, least: i64) {
+        self.demand(number.into() >= least, || format!("must be {least} or more"));
     }
 
-    pub(crate) fn at_most(&mut self, number: i64, most: i64) {
-        self.demand(number <= most, || format!("must be {most} or less"));
+    pub(crate) fn at_most(&mut self, number: impl Into<i64>, most: i64) {
+        self.demand(number.into() <= most, || format!("must be {most} or less"));
     }
 
     pub(crate) fn defined<T: Words>(&mut self, number: i32) {

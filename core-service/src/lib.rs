@@ -1,6 +1,185 @@
-//! The Switchyard core.
+//! The Switchyard core: the contract's gRPC services over a durable runtime and a database.
+//!
+//! [`Core::open`] makes one from options, [`Core::service`] is its way in for this process, [`Core::serve_grpc`] the one
+//! for the network; both pass the same access layer. Deliberately absent: REST, which is the facade's.
+
+pub mod admin;
+pub mod auth;
+pub mod bootstrap;
 pub mod clock;
+pub mod config;
+pub mod error;
 pub mod id;
+pub mod metrics;
 pub mod nodes;
+pub mod operations;
 pub mod runtime;
+pub mod secret;
+pub mod services;
 pub mod store;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tonic::service::Routes;
+use tonic::transport::server::TcpIncoming;
+use tonic::transport::{Identity, Server, ServerTlsConfig};
+use tower::Layer as _;
+
+use crate::auth::{Access, AccessLayer, Gate};
+use crate::bootstrap::{BootstrapError, FirstKey};
+use crate::config::ServeOptions;
+use crate::metrics::Metrics;
+use crate::nodes::Registry;
+use crate::operations::Health;
+use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
+use crate::services::{Services, WebhookTargets};
+use crate::store::{Store, StoreError};
+
+/// How often a quiet gRPC connection is asked whether it lives.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+/// A running core.
+#[derive(Clone)]
+pub struct Core {
+    store: Store,
+    runtime: Runtime,
+    routes: Routes,
+    access: AccessLayer,
+    metrics: Metrics,
+    health: Health,
+}
+
+/// A core that cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Secrets, data directory or first organization.
+    #[error(transparent)]
+    Bootstrap(#[from] BootstrapError),
+    /// The database.
+    #[error("the database cannot be opened: {0}")]
+    Store(#[from] StoreError),
+    /// The runtime.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// gRPC reflection.
+    #[error("the descriptors cannot be served")]
+    Reflection(#[from] tonic_reflection::server::Error),
+    /// A listener.
+    #[error("gRPC cannot be served")]
+    Transport(#[from] tonic::transport::Error),
+}
+
+impl Core {
+    /// Opens the database, recovers its runs and starts driving them. On an empty database it also founds an
+    /// organization, whose key it gives.
+    ///
+    /// # Errors
+    /// When something it needs cannot be used.
+    pub async fn open(options: &ServeOptions) -> Result<(Self, Option<FirstKey>), OpenError> {
+        bootstrap::make_data_directory(&options.data_dir)?;
+        let store = Store::open(&options.database()?).await?;
+        let secrets = bootstrap::secrets(options, &store).await?;
+        let first_key = bootstrap::first_start(options, &store, &secrets.hasher).await?;
+        let registry = Arc::new(Registry::new());
+        let config = RuntimeConfig {
+            lease: Duration::from_millis(options.lease_ms),
+            ..RuntimeConfig::default()
+        };
+        let surroundings = Arc::new(NoSurroundings);
+        let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
+        let metrics = Metrics::new(runtime.clone());
+        let gate = Gate::new(
+            store.clone(),
+            secrets.hasher.clone(),
+            secrets.operator_token,
+            options.regions(),
+        );
+        let services = Services {
+            store: store.clone(),
+            runtime: runtime.clone(),
+            registry,
+            targets: WebhookTargets::new(store.clone()),
+            gate: gate.clone(),
+            hasher: secrets.hasher,
+            region: options.region.as_str().into(),
+            base_url: options.base_url().into(),
+        };
+        let health = Health::new().await;
+        let routes = with_reflection(services.routes().add_service(health.service()))?;
+        let access = AccessLayer::new(gate, metrics.clone());
+        Ok((
+            Self {
+                store,
+                runtime,
+                routes,
+                access,
+                metrics,
+                health,
+            },
+            first_key,
+        ))
+    }
+
+    /// The way in for this process: gRPC without a socket.
+    pub fn service(&self) -> Access<Routes> {
+        self.access.layer(self.routes.clone())
+    }
+
+    /// `/readyz` and `/metrics`, for whoever serves HTTP.
+    pub fn operations(&self) -> axum::Router {
+        operations::router(
+            self.store.clone(),
+            self.runtime.clone(),
+            self.metrics.clone(),
+            self.health.clone(),
+        )
+    }
+
+    /// Serves gRPC until the shutdown comes and what is in flight is done.
+    ///
+    /// # Errors
+    /// When the certificate cannot be used or the listener fails.
+    pub async fn serve_grpc(
+        &self,
+        listener: TcpListener,
+        certificate: Option<(Vec<u8>, Vec<u8>)>,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), OpenError> {
+        let mut server = Server::builder()
+            .http2_keepalive_interval(Some(KEEP_ALIVE))
+            .tcp_nodelay(true);
+        if let Some((certificate, key)) = certificate {
+            server =
+                server.tls_config(ServerTlsConfig::new().identity(Identity::from_pem(certificate, key)))?;
+        }
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let router = server.layer(self.access.clone()).add_routes(self.routes.clone());
+        Ok(router.serve_with_incoming_shutdown(incoming, shutdown).await?)
+    }
+
+    /// Tells load balancers that no more requests should come.
+    pub async fn announce_shutdown(&self) {
+        self.health.stop().await;
+    }
+
+    /// Lets running steps finish or hands them over, within a time, and closes the database.
+    pub async fn drain(&self, patience: Duration) {
+        self.runtime.drain(patience).await;
+        self.store.close().await;
+    }
+}
+
+/// Adds reflection in both versions that clients ask for.
+fn with_reflection(routes: Routes) -> Result<Routes, tonic_reflection::server::Error> {
+    let builder = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(contract::DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    Ok(routes
+        .add_service(builder().build_v1()?)
+        .add_service(builder().build_v1alpha()?))
+}

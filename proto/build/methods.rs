@@ -125,8 +125,8 @@ fn service_macros(contract: &Contract) -> String {
             let options = contract.method_options(&method);
             let public = |name: &str| rust_type(name).replace("crate::", "$crate::");
             let shape = match method.is_server_streaming() {
-                true => format!("stream {}Stream", method.name()),
-                false => "unary".to_owned(),
+                true => format!("stream({}Stream)", method.name()),
+                false => "unary()".to_owned(),
             };
             let _ = writeln!(
                 methods,

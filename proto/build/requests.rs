@@ -6,9 +6,9 @@ use std::fmt::Write;
 use heck::{ToSnakeCase, ToUpperCamelCase};
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 
-use crate::options::{Contract, Http, PACKAGE, is_optional, rust_field, rust_type};
-
-const MASK: &str = "update_mask";
+use crate::options::{
+    Contract, Http, MASK, PACKAGE, in_path, is_optional, is_outside_body, rust_field, rust_type,
+};
 
 /// The fields of a REST request that its body does not hold: those of path, query and headers, and the mask.
 pub fn fields_outside_body(contract: &Contract, message: &MessageDescriptor) -> BTreeSet<String> {
@@ -20,14 +20,6 @@ pub fn fields_outside_body(contract: &Contract, message: &MessageDescriptor) -> 
         .filter(|field| !http.has_body || is_outside_body(contract, &http, field))
         .map(|field| field.name().to_owned())
         .collect()
-}
-
-fn is_outside_body(contract: &Contract, http: &Http, field: &FieldDescriptor) -> bool {
-    field.name() == MASK || in_path(http, field) || !contract.field_options(field).header.is_empty()
-}
-
-fn in_path(http: &Http, field: &FieldDescriptor) -> bool {
-    http.path.contains(&format!("{{{}}}", field.name()))
 }
 
 fn binding_of(contract: &Contract, message: &MessageDescriptor) -> Option<Http> {
@@ -53,7 +45,9 @@ pub fn implementations(contract: &Contract) -> String {
                         "fn created(&self) -> bool {{ self.data.as_ref().is_some_and(|data| data.{field}) }}"
                     ),
                 };
-                if !method.is_server_streaming() {
+                if method.is_server_streaming() {
+                    code.push_str(&rest_event(&method.output()));
+                } else {
                     let _ = writeln!(code, "impl crate::rest::RestResponse for {name} {{ {created} }}");
                 }
             }
@@ -82,20 +76,25 @@ fn rest_request(contract: &Contract, http: &Http, message: &MessageDescriptor) -
             assignment(&field)
         );
     }
+    let bind = match arms.is_empty() {
+        true => "let _ = (name, value); Err(crate::rest::BindError::unknown())".to_owned(),
+        false => format!(
+            "match name {{\n{arms}            _ => Err(crate::rest::BindError::unknown()),\n        }}"
+        ),
+    };
     let mask = message
         .get_field_by_name(MASK)
         .map(|_| update_mask(message))
         .unwrap_or_default();
+    let has_mask = !mask.is_empty();
     format!(
         "impl crate::rest::RestRequest for {name} {{
     const QUERY: &'static [&'static str] = &[{query}];
     const HEADERS: &'static [(&'static str, &'static str)] = &[{headers}];
     const HAS_BODY: bool = {has_body};
+    const HAS_MASK: bool = {has_mask};
     fn bind(&mut self, name: &str, value: &str) -> Result<(), crate::rest::BindError> {{
-        let _ = value;
-        match name {{
-{arms}            _ => Err(crate::rest::BindError::unknown()),
-        }}
+        {bind}
     }}
     {mask}
 }}
@@ -104,6 +103,34 @@ fn rest_request(contract: &Contract, http: &Http, message: &MessageDescriptor) -
         query = query.join(", "),
         headers = headers.join(", "),
         has_body = http.has_body,
+    )
+}
+
+/// A stream's message is an `event_id` and one oneof, whose members are the kinds of events.
+fn rest_event(message: &MessageDescriptor) -> String {
+    let oneof = message.oneofs().next().expect("a oneof of events");
+    let name = rust_type(message.name());
+    let union = format!(
+        "crate::v1::{}::{}",
+        message.name().to_snake_case(),
+        oneof.name().to_upper_camel_case()
+    );
+    let arms: String = oneof
+        .fields()
+        .map(|field| {
+            let (variant, event) = (field.name().to_upper_camel_case(), field.name());
+            format!("Some({union}::{variant}(event)) => ({event:?}, serde_json::to_string(event)?), ")
+        })
+        .collect();
+    format!(
+        "impl crate::rest::RestEvent for {name} {{
+    fn id(&self) -> &str {{ &self.event_id }}
+    fn event(&self) -> Result<Option<(&'static str, String)>, serde_json::Error> {{
+        Ok(Some(match &self.{} {{ {arms} None => return Ok(None) }}))
+    }}
+}}
+",
+        oneof.name()
     )
 }
 

@@ -57,6 +57,7 @@ pub mod regions;
 pub mod report;
 mod resumption;
 mod routing;
+pub mod schedule;
 pub mod scope;
 pub mod start;
 pub mod state;

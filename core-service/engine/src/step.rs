@@ -44,7 +44,7 @@ pub enum Input {
     },
     /// A timer is due. One that fires late, early or twice does no harm.
     TimerFired(TimerKey),
-    /// Somebody cancelled the run.
+    /// Somebody cancelled the run. Without effect on one that has not started or has ended.
     Cancel,
     /// The run cannot go on: what is in flight is given up.
     Fail(Failure),

@@ -30,7 +30,14 @@ pub(super) struct Ended {
 #[derive(Default)]
 pub(super) struct Executions {
     tasks: JoinSet<Result<Executed, NodeError>>,
-    begun: HashMap<Id, (NodeKey, u32, AbortHandle)>,
+    begun: HashMap<Id, Begun>,
+}
+
+/// An execution under way.
+struct Begun {
+    key: NodeKey,
+    attempt: u32,
+    task: AbortHandle,
 }
 
 impl Executions {
@@ -45,16 +52,17 @@ impl Executions {
             context.share.clone(),
             execution(context, execute),
         ));
-        self.begun.insert(task.id(), (key, attempt, task));
+        self.begun.insert(task.id(), Begun { key, attempt, task });
     }
 
-    /// Gives one up. Its result is not reported.
+    /// Gives one of them up. Its result is not reported.
     pub(super) fn abort_one(&mut self, key: &NodeKey) {
-        self.begun.retain(|_, (begun, _, task)| {
-            if begun == key {
-                task.abort();
+        self.begun.retain(|_, begun| {
+            let stays = begun.key != *key;
+            if !stays {
+                begun.task.abort();
             }
-            begun != key
+            stays
         });
     }
 
@@ -100,7 +108,7 @@ impl Executions {
                 Err(NodeError::new(ENGINE_ERROR, "the node's executor failed")),
             ),
         };
-        let (key, attempt, _) = self.begun.remove(&id)?;
+        let Begun { key, attempt, .. } = self.begun.remove(&id)?;
         Some(Ended { key, attempt, result })
     }
 }

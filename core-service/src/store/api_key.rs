@@ -3,6 +3,7 @@
 use sqlx::AssertSqlSafe;
 
 use super::activity::{Actor, Entry, record};
+use super::database::Session;
 use super::organization::ORGANIZATION_COLUMNS;
 use super::plan::PLAN_COLUMNS;
 use super::value::{Row, values};
@@ -69,34 +70,40 @@ impl ApiKey {
     }
 }
 
+/// Stores a key for a member and gives its id.
+pub(super) async fn insert_api_key(session: &mut Session, new: &NewApiKey<'_>) -> Result<String, StoreError> {
+    let key_id = id::new(id::Kind::ApiKey);
+    let inserted = session
+        .execute(
+            "INSERT INTO api_keys (id, organization_id, user_id, hash, scopes, created_at, expires_at)
+             SELECT $1, u.organization_id, u.id, $4, $5, $6, $7
+             FROM users u WHERE u.organization_id = $2 AND u.id = $3",
+            &values![
+                &key_id,
+                new.organization_id,
+                new.user_id,
+                new.hash,
+                &new.scopes.join(" "),
+                clock::now_ms(),
+                new.expires_at
+            ],
+        )
+        .await?;
+    if inserted == 0 {
+        Err(StoreError::NotFound("member"))
+    } else {
+        Ok(key_id)
+    }
+}
+
 impl Store {
     /// Stores a key for a member and gives its id.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] when the organization has no such member; when the database fails.
     pub async fn create_api_key(&self, actor: &Actor, new: &NewApiKey<'_>) -> Result<String, StoreError> {
-        let key_id = id::new(id::Kind::ApiKey);
         let mut transaction = self.database.write().await?;
-        let inserted = transaction
-            .execute(
-                "INSERT INTO api_keys (id, organization_id, user_id, hash, scopes, created_at, expires_at)
-                 SELECT $1, u.organization_id, u.id, $4, $5, $6, $7
-                 FROM users u WHERE u.organization_id = $2 AND u.id = $3",
-                &values![
-                    &key_id,
-                    new.organization_id,
-                    new.user_id,
-                    new.hash,
-                    &new.scopes.join(" "),
-                    clock::now_ms(),
-                    new.expires_at
-                ],
-            )
-            .await?;
-        if inserted == 0 {
-            transaction.rollback().await?;
-            return Err(StoreError::NotFound("member"));
-        }
+        let key_id = insert_api_key(&mut transaction, new).await?;
         let entry = Entry {
             organization_id: new.organization_id,
             action: "api_key.created",

@@ -7,6 +7,7 @@ use super::dialect::{BatchStatement, Kind};
 use super::run_batch::{CreateOutcome, NewRun};
 use super::value::{Row, Value, values};
 use super::{Store, StoreError};
+use crate::clock;
 
 /// Organization, workflow, key.
 type Scope<'a> = (&'a str, &'a str, &'a str);
@@ -192,7 +193,43 @@ pub(super) async fn release_keys(
     Ok(())
 }
 
+/// The run that a key has started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotentRun {
+    /// `run_`
+    pub run_id: String,
+    /// Tells whether a request is the same.
+    pub body_hash: Vec<u8>,
+}
+
 impl Store {
+    /// The run that a key has started, if it has and is not expired.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn idempotent_run(
+        &self,
+        organization_id: &str,
+        workflow_id: &str,
+        key: &str,
+    ) -> Result<Option<IdempotentRun>, StoreError> {
+        let mut session = self.database.read().await?;
+        let row = session
+            .row(
+                "SELECT run_id, body_hash FROM idempotency_keys
+                 WHERE organization_id = $1 AND workflow_id = $2 AND key = $3 AND expires_at > $4",
+                &values![organization_id, workflow_id, key, clock::now_ms()],
+            )
+            .await?;
+        let found = |row: Row| {
+            Ok(IdempotentRun {
+                run_id: row.get("run_id")?,
+                body_hash: row.get("body_hash")?,
+            })
+        };
+        row.map(found).transpose()
+    }
+
     /// Forgets idempotency keys that expired before `now` (epoch milliseconds), at most `limit` of them.
     ///
     /// # Errors

@@ -199,7 +199,7 @@ async fn require_plan(session: &mut Session, plan_id: &str) -> Result<(), StoreE
     plan.map(drop).ok_or(StoreError::NotFound("plan"))
 }
 
-async fn insert_organization(
+pub(super) async fn insert_organization(
     session: &mut Session,
     organization_id: &str,
     name: &str,

@@ -72,6 +72,8 @@ pub struct WebhookTarget {
     pub enabled: bool,
     /// What it starts; null once that is deleted.
     pub binding: Option<Binding>,
+    /// The workflow's name; null once that is deleted.
+    pub workflow_name: Option<String>,
     /// The workflow's triggers fire.
     pub active: bool,
     /// What the workflow has deployed.
@@ -184,7 +186,7 @@ impl Store {
             "SELECT h.method AS method, h.enabled AS enabled, h.workflow_id AS workflow_id, h.node_id AS node_id,
                  COALESCE(w.active, FALSE) AS active, w.version_no AS version_no, w.content_hash AS content_hash,
                  w.deployed_at AS deployed_at, w.execution_timeout_ms AS execution_timeout_ms,
-                 {ORGANIZATION_COLUMNS}, {PLAN_COLUMNS}
+                 w.name AS workflow_name, {ORGANIZATION_COLUMNS}, {PLAN_COLUMNS}
              FROM webhooks h LEFT JOIN workflows w ON w.id = h.workflow_id
                  JOIN organizations o ON o.id = h.organization_id JOIN plans p ON p.id = o.plan_id
              WHERE h.id = $1"
@@ -197,6 +199,7 @@ impl Store {
             method: row.get("method")?,
             enabled: row.get("enabled")?,
             binding: Binding::from_row(&row)?,
+            workflow_name: row.get("workflow_name")?,
             active: row.get("active")?,
             deployment: Deployment::from_row(&row)?,
             execution_timeout_ms: row.get("execution_timeout_ms")?,

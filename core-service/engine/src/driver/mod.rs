@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::config::OnError;
-use crate::event::{Event, EventBody, NodeKey, Outcome};
+use crate::event::{Event, EventBody, Failure, NodeKey, Outcome};
 use crate::failure::NodeError;
 use crate::fold::error_value;
 use crate::kind::{Behaviour, ConditionMode};
@@ -21,6 +21,10 @@ use crate::step::{Command, Execute, Input, STEP_BUDGET, Step, StepError};
 use crate::timer::TimerKey;
 use crate::view::NodeView;
 
+/// The code of a failure of the engine itself.
+const ENGINE_ERROR: &str = "ENGINE_ERROR";
+
+/// One step's state, surroundings and decisions.
 pub(crate) struct Driver<'a> {
     state: &'a mut RunState,
     environment: &'a dyn Environment,
@@ -158,7 +162,8 @@ impl<'a> Driver<'a> {
             },
             Behaviour::Aggregator(_) => self.aggregate(place),
             Behaviour::Stop(stop) => match stop.evaluate(&view) {
-                Ok(end) => {
+                Ok(mut end) => {
+                    self.environment.mask_text(&mut end.message);
                     let failure = end.failure();
                     self.record_completed(place, Arc::new(end.output()), Vec::new());
                     self.terminate(end.outcome, failure);
@@ -407,13 +412,16 @@ impl<'a> Driver<'a> {
             at_ms: self.now_ms,
             body,
         };
-        let applied = self.state.apply(&event);
-        debug_assert_eq!(
-            applied,
-            Ok(()),
-            "the engine recorded an event that its own fold refuses"
-        );
-        self.step.events.push(event);
+        match self.state.apply(&event) {
+            Ok(()) => self.step.events.push(event),
+            Err(error) => {
+                debug_assert!(false, "the engine decided what its own fold refuses: {error}");
+                // A run always ends, also when the engine is at fault.
+                let code = String::from(ENGINE_ERROR);
+                let message = error.to_string();
+                self.state.failing.get_or_insert(Failure { code, message });
+            }
+        }
     }
 }
 

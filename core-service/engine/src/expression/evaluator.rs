@@ -3,10 +3,10 @@
 
 use super::limits::Budget;
 use super::numbers::{self, Numeric};
+use super::patterns::Pattern;
 use super::syntax::{Call, Conditional, Expression, Operator, Step};
 use super::{EvaluationError, Root, Scope, values};
 use crate::expression::functions::Arguments;
-use regex::Regex;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -18,8 +18,8 @@ pub(super) type Outcome<'v> = Result<Cow<'v, Value>, EvaluationError>;
 pub(super) struct Context<'c> {
     pub(super) scope: &'c dyn Scope,
     pub(super) budget: &'c Budget,
-    /// The last regular expression that had to be compiled while evaluating, with its flags: loops repeat it.
-    pub(super) last_pattern: &'c RefCell<Option<(String, String, Regex)>>,
+    /// The regular expressions it used last, the newest at the end: compiling is paid for once in a loop.
+    pub(super) patterns: &'c RefCell<Vec<Pattern>>,
 }
 
 /// The parameters of one lambda call.

@@ -26,8 +26,13 @@ pub fn reference() -> String {
         "\n## Limits\n\n\
          A template has at most {MAX_CHARACTERS} characters and {MAX_DEPTH} levels of nesting. An evaluation takes at \
          most {MAX_STEPS} steps (a step is an operation, or 64 bytes read or made) and gives at most {} MiB. What goes \
-         beyond fails the node with `EXPRESSION_ERROR`. An expression reaches nothing but its inputs, and there are no \
-         random functions, so the same inputs always give the same value.\n",
+         beyond fails the node with `EXPRESSION_ERROR`. An expression reaches nothing but its inputs, so the same \
+         inputs always give the same value.\n\n\
+         ## Coming from Make\n\n\
+         Functions keep their names. Places count from zero (`get`, `slice`, `indexOf`), a week starts on Monday \
+         (`setDay`), and numbers are written with a decimal point unless told otherwise (`formatNumber`, \
+         `parseNumber`). `shuffle` is absent because nothing here is random, `toBinary` because JSON has no binary \
+         data; `replace` takes plain text, `replaceRegex` a pattern. `$now` takes the place of `now`.\n",
         MAX_RESULT_BYTES / 1024 / 1024
     );
     text

@@ -5,7 +5,6 @@
 
 use super::Root;
 use super::functions::Function;
-use regex::Regex;
 use serde_json::Value;
 
 #[derive(Clone, Debug)]
@@ -58,8 +57,6 @@ pub(super) struct Conditional {
 pub(super) struct Call {
     pub(super) function: &'static Function,
     pub(super) arguments: Vec<Expression>,
-    /// The compiled regular expression, when it is written out in the call.
-    pub(super) pattern: Option<Regex>,
 }
 
 /// One step of a path.

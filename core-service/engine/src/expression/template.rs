@@ -3,9 +3,9 @@
 use super::evaluator::{Context, Environment};
 use super::limits::{self, Budget, MAX_CHARACTERS};
 use super::parser::{Parser, References};
+use super::patterns::Pattern;
 use super::syntax::Expression;
 use super::{CustomFunctions, EvaluationError, ParseError, Scope, values};
-use regex::Regex;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -34,7 +34,7 @@ enum Piece {
 pub(super) struct Evaluation<'s> {
     scope: &'s dyn Scope,
     budget: Budget,
-    last_pattern: RefCell<Option<(String, String, Regex)>>,
+    patterns: RefCell<Vec<Pattern>>,
 }
 
 impl<'s> Evaluation<'s> {
@@ -42,7 +42,7 @@ impl<'s> Evaluation<'s> {
         Self {
             scope,
             budget: Budget::new(),
-            last_pattern: RefCell::new(None),
+            patterns: RefCell::new(Vec::new()),
         }
     }
 }
@@ -143,7 +143,7 @@ impl Template {
         let context = Context {
             scope: evaluation.scope,
             budget: &evaluation.budget,
-            last_pattern: &evaluation.last_pattern,
+            patterns: &evaluation.patterns,
         };
         let environment = Environment {
             context: &context,

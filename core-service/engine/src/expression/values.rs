@@ -34,6 +34,15 @@ pub(super) fn text<'v>(value: &'v Value, budget: &Budget) -> Result<Cow<'v, str>
     })
 }
 
+/// The start of a text, for messages.
+pub(super) fn shown(text: &str) -> &str {
+    const SHOWN: usize = 40;
+    text.char_indices()
+        .nth(SHOWN)
+        .and_then(|(end, _)| text.get(..end))
+        .unwrap_or(text)
+}
+
 /// Whether a condition holds: false, null, 0 and "" do not, everything else does.
 pub(super) fn is_true(value: &Value) -> bool {
     match value {

@@ -45,14 +45,8 @@ fn nesting_within_the_limit_is_evaluated_on_a_small_stack() {
             (nested("1 + (", "1", ")", 31), json!(32)),
             (nested("if(true; ", "1", "; 0)", deep), json!(1)),
             (nested("{a: ", "1.body.id", "}", 1), json!({"a": 7})),
-            (
-                nested("true and not false == (0 < 1 + 1 * ", "2", ")", 8),
-                json!(null),
-            ),
         ] {
-            if !expected.is_null() {
-                assert_eq!(render(&text), Ok(expected), "{text}");
-            }
+            assert_eq!(render(&text), Ok(expected), "{text}");
         }
     });
 }
@@ -134,7 +128,10 @@ fn work_is_bounded() {
         "matchAll(repeat(\"a\"; 1000000); \"a\")",
         "parseJSON(\"[1\" + repeat(\",1\"; 2000000) + \"]\")",
         "map(range(0; 100000); x => addVat(x))",
-        "map(range(0; 1000); x => formatDate(0; repeat(\"YYYY\"; 10000)))",
+        "map(range(0; 10000); x => formatDate(0; repeat(\"YYYY\"; 200)))",
+        "map(range(0; 1000); x => get(1; repeat(\".\"; 500000)))",
+        "map(range(0; 100000); \"a\" + repeat(\".b\"; 100000))",
+        "formatNumber(1e300; 0; \".\"; repeat(\"x\"; 1000000))",
         "map(range(0; 100000); x => replace(repeat(\"a\"; 10000); \"a\"; \"bb\"))",
         "map(range(0; 300000); x => sha512(repeat(\"a\"; 100000)))",
     ] {
@@ -214,6 +211,26 @@ fn all_templates_of_one_value_share_a_budget() {
         .evaluate(&Fixture::default())
         .unwrap_err();
     assert!(problem.message.contains("steps"), "{problem}");
+}
+
+#[test]
+fn a_loop_pays_for_its_regular_expressions_once() {
+    let count = "length(filter(range(0; 2000); x => test(x; \"7\") && test(x; \"1\") && !test(x; \"^9+$\")))";
+    assert_eq!(value(count), json!(325));
+}
+
+#[test]
+fn regular_expressions_that_compile_to_too_much_fail_when_they_are_used() {
+    assert!(failure(r#"test("a"; "(?:a{1000}){1000}")"#).contains("too large"));
+    assert!(failure(r#"test("a"; "\w{1000}")"#).contains("too large"));
+    assert_eq!(value(r#"test(repeat("a"; 20); "^\w{20}$")"#), json!(true));
+}
+
+#[test]
+fn compiled_templates_go_between_threads() {
+    fn check<T: Send + Sync>() {}
+    check::<Template>();
+    check::<CompiledValue>();
 }
 
 #[test]

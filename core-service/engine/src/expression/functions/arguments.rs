@@ -10,7 +10,9 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// Compiling a regular expression costs as much as this many steps.
-const PATTERN_STEPS: usize = 5_000;
+const PATTERN_STEPS: usize = 10_000;
+/// How many regular expressions an evaluation pays for once only.
+const KNOWN_PATTERNS: usize = 16;
 
 pub(in super::super) struct Arguments<'a> {
     call: &'a Call,
@@ -197,23 +199,21 @@ impl<'a> Arguments<'a> {
             .ok_or_else(|| self.error("a lambda such as `x => x.name` is wanted"))
     }
 
-    /// A regular expression and its flags, compiled when it was not written out in the call.
+    /// A regular expression with its flags. What it costs does not depend on what other evaluations compiled.
     pub(super) fn pattern(&self, index: usize, flags: usize) -> Result<Regex, EvaluationError> {
-        if let Some(pattern) = &self.call.pattern {
-            return Ok(pattern.clone());
-        }
         let (pattern, flags) = (self.text(index)?, self.text(flags)?);
-        let mut last = self.environment.context.last_pattern.borrow_mut();
-        if let Some((known, known_flags, compiled)) = last.as_ref()
-            && *known == pattern
-            && *known_flags == flags
-        {
-            return Ok(compiled.clone());
+        let mut known = self.environment.context.patterns.borrow_mut();
+        if let Some(known) = known.iter().find(|known| known.is(&pattern, &flags)) {
+            return Ok(known.regex.clone());
         }
         self.budget().spend(PATTERN_STEPS)?;
         let compiled = patterns::compile(&pattern, &flags).map_err(|message| self.error(&message))?;
-        *last = Some((pattern.into_owned(), flags.into_owned(), compiled.clone()));
-        Ok(compiled)
+        let regex = compiled.regex.clone();
+        if known.len() >= KNOWN_PATTERNS {
+            known.remove(0);
+        }
+        known.push(compiled);
+        Ok(regex)
     }
 
     /// What is wrong, after the function's name.

@@ -82,7 +82,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     ),
     Function::new(
         "merge",
-        &["first", "more…"],
+        &["first", "[more…]"],
         "One array of the elements of several, or one object of the fields of several (the last of a name wins).",
         ("merge([1]; [2, 3])", "[1,2,3]"),
         merge,

@@ -2,6 +2,7 @@
 
 use super::super::EvaluationError;
 use super::super::evaluator::{Outcome, position};
+use super::super::limits::Budget;
 use super::super::values;
 use super::array::array;
 use super::{Arguments, Function};
@@ -65,27 +66,35 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 /// What a path leads to: names and indexes, split by dots or in brackets.
-pub(super) fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+pub(super) fn at_path<'v>(
+    value: &'v Value,
+    path: &str,
+    budget: &Budget,
+) -> Result<Option<&'v Value>, EvaluationError> {
+    const BYTES_PER_STEP: usize = 8;
+    budget.spend(path.len() / BYTES_PER_STEP)?;
     let steps = path
         .split(['.', '['])
         .map(|step| step.trim_end_matches(']').trim_matches(['"', '\'']));
-    steps
+    Ok(steps
         .filter(|step| !step.is_empty())
         .try_fold(value, |value, step| match value {
             Value::Object(fields) => fields.get(step),
             Value::Array(items) => items.get(position(items.len(), step.parse().ok()?)?),
             _ => None,
-        })
+        }))
 }
 
 fn get<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let value = arguments.value(0)?;
     let path = arguments.value(1)?;
     let path = values::text(&path, arguments.budget())?;
-    arguments.budget().spend(path.len())?;
+    let budget = arguments.budget();
     match value {
-        Cow::Borrowed(value) => Ok(at_path(value, &path).map_or(Cow::Owned(Value::Null), Cow::Borrowed)),
-        Cow::Owned(value) => match at_path(&value, &path) {
+        Cow::Borrowed(value) => {
+            Ok(at_path(value, &path, budget)?.map_or(Cow::Owned(Value::Null), Cow::Borrowed))
+        }
+        Cow::Owned(value) => match at_path(&value, &path, budget)? {
             Some(found) => arguments.own(Cow::Borrowed(found)).map(Cow::Owned),
             None => Ok(Cow::Owned(Value::Null)),
         },
@@ -153,11 +162,11 @@ fn to_collection<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let (key, value) = (arguments.text(1)?, arguments.text(2)?);
     let mut fields = Map::new();
     for item in arguments.items(0)? {
-        let Some(name) = at_path(&item, &key) else {
+        let Some(name) = at_path(&item, &key, arguments.budget())? else {
             continue;
         };
         let name = values::text(name, arguments.budget())?.into_owned();
-        let value = match at_path(&item, &value) {
+        let value = match at_path(&item, &value, arguments.budget())? {
             Some(value) => arguments.own(Cow::Borrowed(value))?,
             None => Value::Null,
         };

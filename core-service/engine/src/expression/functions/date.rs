@@ -5,6 +5,7 @@
 
 use super::super::EvaluationError;
 use super::super::evaluator::Outcome;
+use super::super::values;
 use super::text::text;
 use super::{Arguments, Function, date_format};
 use jiff::civil::DateTime;
@@ -196,6 +197,7 @@ fn zone(arguments: &Arguments<'_>, index: usize) -> Result<TimeZone, EvaluationE
         return Ok(TimeZone::UTC);
     }
     TimeZone::get(&name).map_err(|_| {
+        let name = values::shown(&name);
         arguments.error(&format!(
             "there is no time zone \"{name}\"; it is named like \"Europe/Berlin\""
         ))
@@ -345,23 +347,29 @@ fn difference<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     Ok(Cow::Owned(Value::from(whole)))
 }
 
+/// The format argument, which is paid for by the character.
+fn date_pattern<'a>(arguments: &Arguments<'a>) -> Result<Cow<'a, str>, EvaluationError> {
+    const LONGEST: usize = 1_000;
+    let format = arguments.text(1)?;
+    if format.len() > LONGEST {
+        return Err(arguments.error(&format!("the format is longer than {LONGEST} bytes")));
+    }
+    arguments.budget().spend(format.len())?;
+    Ok(format)
+}
+
 fn format_date<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let date = zoned(arguments, 2)?;
-    let format = arguments.text(1)?;
-    // The longest token's text is a few times as long as the token.
-    arguments.budget().spend(format.len())?;
-    text(date_format::format(&date, &format))
+    text(date_format::format(&date, &date_pattern(arguments)?))
 }
 
 fn parse_date<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let zone = zone(arguments, 2)?;
-    let format = arguments.text(1)?;
+    let format = date_pattern(arguments)?;
     if format.is_empty() {
         return text(iso(date(arguments, 0, &zone)?));
     }
-    let spelled = arguments.text(0)?;
-    arguments.budget().spend(format.len())?;
-    match date_format::parse(&spelled, &format, &zone) {
+    match date_format::parse(&arguments.text(0)?, &format, &zone) {
         Ok(instant) => text(iso(instant)),
         Err(problem) => Err(arguments.error(&problem)),
     }

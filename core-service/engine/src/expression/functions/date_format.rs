@@ -1,5 +1,6 @@
 //! The tokens of `formatDate` and `parseDate`, spelled as Moment.js (and so Make) spells them. Names are English.
 
+use super::super::values::shown;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, Zoned};
@@ -209,14 +210,6 @@ pub(super) fn parse(spelled: &str, format: &str, zone: &TimeZone) -> Result<Time
     fields
         .instant(zone)
         .ok_or_else(|| format!("\"{}\" is no date that exists", shown(spelled)))
-}
-
-fn shown(text: &str) -> &str {
-    const SHOWN: usize = 30;
-    text.char_indices()
-        .nth(SHOWN)
-        .and_then(|(end, _)| text.get(..end))
-        .unwrap_or(text)
 }
 
 /// Up to `most` digits, as a number, and what follows them.

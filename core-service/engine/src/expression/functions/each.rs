@@ -110,7 +110,8 @@ impl<'a> Selector<'a> {
             Self::Lambda(lambda) => lambda.call(parameters),
             Self::Key(key) => {
                 let [item, _] = parameters;
-                at_path(item, key).map_or(Ok(Value::Null), |value| arguments.own(Cow::Borrowed(value)))
+                at_path(item, key, arguments.budget())?
+                    .map_or(Ok(Value::Null), |value| arguments.own(Cow::Borrowed(value)))
             }
         }
     }
@@ -215,7 +216,7 @@ fn map<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let mut mapped = Vec::new();
     for (index, item) in arguments.items(0)?.enumerate() {
         if let Some((key, wanted)) = &wanted {
-            let value = at_path(&item, key).unwrap_or(&Value::Null);
+            let value = at_path(&item, key, arguments.budget())?.unwrap_or(&Value::Null);
             if !wanted.contains(values::text(value, arguments.budget())?.as_ref()) {
                 continue;
             }
@@ -272,7 +273,8 @@ impl Order {
             "asc ci" => order(false, true),
             "desc ci" => order(true, true),
             other => Err(arguments.error(&format!(
-                "the order is asc, desc, asc ci or desc ci, not \"{other}\""
+                "the order is asc, desc, asc ci or desc ci, not \"{}\"",
+                values::shown(other)
             ))),
         }
     }

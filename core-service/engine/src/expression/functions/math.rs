@@ -4,6 +4,7 @@ use super::super::EvaluationError;
 use super::super::evaluator::Outcome;
 use super::super::numbers::{Numeric, calculate, decimal_value};
 use super::super::syntax::Operator;
+use super::super::values;
 use super::text::text;
 use super::{Arguments, Function};
 use serde_json::Value;
@@ -242,6 +243,12 @@ fn format_number<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
         .strip_prefix('-')
         .map_or(("", plain.as_str()), |digits| ("-", digits));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    arguments.budget().spend_text(
+        whole
+            .len()
+            .saturating_mul(thousands.len())
+            .saturating_add(point.len()),
+    )?;
     let mut formatted = sign.to_owned();
     for (index, digit) in whole.char_indices() {
         if index > 0 && (whole.len() - index) % 3 == 0 {
@@ -322,8 +329,7 @@ fn parse_number<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     match parsed {
         Some(parsed) => Ok(Cow::Owned(parsed)),
         None => {
-            const SHOWN: usize = 40;
-            let shown: String = spelled.chars().take(SHOWN).collect();
+            let shown = values::shown(&spelled);
             Err(arguments.error(&format!("\"{shown}\" is not a number")))
         }
     }
@@ -331,8 +337,9 @@ fn parse_number<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
 
 fn power<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let (base, exponent) = (arguments.number(0)?, arguments.number(1)?);
-    if let (Numeric::Integer(base), Numeric::Integer(exponent @ 0..)) = (base, exponent) {
-        let exponent = u32::try_from(exponent).unwrap_or(u32::MAX);
+    if let (Numeric::Integer(base), Numeric::Integer(exponent)) = (base, exponent)
+        && let Ok(exponent) = u32::try_from(exponent)
+    {
         return number(Numeric::Integer(base.checked_pow(exponent).unwrap_or(i128::MAX)).into_value());
     }
     number(decimal_value(base.as_decimal().powf(exponent.as_decimal())))

@@ -1,7 +1,7 @@
 //! Text. Places count characters from zero.
 
 use super::super::evaluator::{Outcome, boolean, position};
-use super::super::{EvaluationError, values};
+use super::super::{EvaluationError, patterns, values};
 use super::{Arguments, Function};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -76,6 +76,16 @@ pub(super) const FUNCTIONS: &[Function] = &[
         "The text with each occurrence of a plain text replaced (`replaceRegex` takes a pattern).",
         ("replace(\"a-b-c\"; \"-\"; \"+\")", "\"a+b+c\""),
         replace,
+    ),
+    Function::new(
+        "replaceEmojiCharacters",
+        &["text", "replacement"],
+        "The text with each emoji, however many characters it is made of, replaced.",
+        (
+            "replaceEmojiCharacters(\"well done 👍🏽!\"; \"(y)\")",
+            "\"well done (y)!\"",
+        ),
+        replace_emoji,
     ),
     Function::new(
         "split",
@@ -253,6 +263,26 @@ fn replace<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
         .budget()
         .spend_text(length.saturating_add(occurrences.saturating_mul(replacement.len())))?;
     text(whole.replace(search.as_ref(), &replacement))
+}
+
+/// A flag, or a pictograph (shown as one of itself or by a selector) with its modifiers and what is joined to it.
+const EMOJI: &str = r"(?x)
+    \p{RI}\p{RI}
+  | (?: \p{Emoji_Presentation} | \p{ExtPict}\x{FE0F} ) [\x{FE0F}\p{EMod}]*
+    (?: \x{200D}\p{ExtPict} [\x{FE0F}\p{EMod}]* )*
+  | [0-9\#*]\x{FE0F}?\x{20E3}";
+
+fn replace_emoji<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
+    let (whole, replacement) = (arguments.text(0)?, arguments.text(1)?);
+    let emoji = patterns::compile(EMOJI, "")
+        .map_err(|problem| arguments.error(&problem))?
+        .regex;
+    let occurrences = emoji.find_iter(&whole).count();
+    let growth = occurrences.saturating_mul(replacement.len());
+    arguments
+        .budget()
+        .spend_text(whole.len().saturating_add(growth))?;
+    text(emoji.replace_all(&whole, regex::NoExpand(&replacement)))
 }
 
 fn split<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {

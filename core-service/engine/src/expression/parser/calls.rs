@@ -34,14 +34,8 @@ impl Parser<'_> {
     ) -> Result<Expression, ParseError> {
         let (least, most) = function.argument_count();
         self.check_count(function.name, arguments.len(), least, most, start)?;
-        let pattern = literal_pattern(function, &arguments)
-            .transpose()
-            .map_err(|message| self.lexer.error(start, message))?;
-        Ok(Expression::Call(Box::new(Call {
-            function,
-            arguments,
-            pattern,
-        })))
+        check_pattern(function, &arguments).map_err(|message| self.lexer.error(start, message))?;
+        Ok(Expression::Call(Box::new(Call { function, arguments })))
     }
 
     fn custom(
@@ -153,19 +147,19 @@ impl Parser<'_> {
     }
 }
 
-/// The regular expression of a call, compiled, when it is a literal with literal flags.
-fn literal_pattern(function: &Function, arguments: &[Expression]) -> Option<Result<regex::Regex, String>> {
-    let Expression::Constant(Value::String(pattern)) = arguments.get(function.parameter_named("pattern")?)?
-    else {
-        return None;
+/// Checks the regular expression of a call, when it is a literal with literal flags.
+fn check_pattern(function: &Function, arguments: &[Expression]) -> Result<(), String> {
+    let argument = |parameter: &str| {
+        function
+            .parameter_named(parameter)
+            .and_then(|index| arguments.get(index))
     };
-    let flags = match function
-        .parameter_named("[flags]")
-        .and_then(|index| arguments.get(index))
-    {
-        None => "",
-        Some(Expression::Constant(Value::String(flags))) => flags,
-        Some(_) => return None,
-    };
-    Some(patterns::compile(pattern, flags))
+    match (argument("pattern"), argument("[flags]")) {
+        (Some(Expression::Constant(Value::String(pattern))), None) => patterns::check(pattern, ""),
+        (
+            Some(Expression::Constant(Value::String(pattern))),
+            Some(Expression::Constant(Value::String(flags))),
+        ) => patterns::check(pattern, flags),
+        _ => Ok(()),
+    }
 }

@@ -1,0 +1,194 @@
+//! Decides whether a request may reach its method: 401, 421, 401, 429, 403, in this order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use contract::access::{Access, Method};
+use contract::json::Words as _;
+use contract::v1::{ErrorReason, Scope};
+use http::{Extensions, HeaderMap};
+use moka::sync::Cache;
+
+use super::caller::{Anyone, Call, KeyHolder, Operator, Origin};
+use super::key::{ApiKeyText, KeyHasher};
+use super::rate::{Rates, Standing};
+use crate::clock;
+use crate::config::Regions;
+use crate::error::{Error, Result};
+use crate::secret::Secret;
+use crate::store::{Role, Store};
+
+/// How long a key that was looked up is believed: a revocation or a change of plan takes this long at most.
+const BELIEVED: Duration = Duration::from_millis(800);
+
+/// Knows who may pass.
+#[derive(Clone)]
+pub struct Gate {
+    store: Store,
+    hasher: KeyHasher,
+    operator_token: Secret,
+    regions: Arc<Regions>,
+    known: Cache<[u8; 32], KeyHolder>,
+    rates: Rates,
+}
+
+impl Gate {
+    /// A gate before this store.
+    pub fn new(store: Store, hasher: KeyHasher, operator_token: Secret, regions: Regions) -> Self {
+        let known = Cache::builder()
+            .max_capacity(10_000)
+            .time_to_live(BELIEVED)
+            .build();
+        Self {
+            store,
+            hasher,
+            operator_token,
+            regions: Arc::new(regions),
+            known,
+            rates: Rates::default(),
+        }
+    }
+
+    /// Lets a request pass and leaves on it who calls, for [`super::Authorized`]. How the call stands to its rate limit
+    /// is left in `standing` whether it passes or not.
+    ///
+    /// # Errors
+    /// When it may not pass.
+    pub async fn admit(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        origin: Origin,
+        extensions: &mut Extensions,
+        standing: &mut Option<Standing>,
+    ) -> Result<()> {
+        match method.access {
+            Access::Public => {
+                _ = extensions.insert(Call {
+                    principal: Anyone,
+                    origin,
+                })
+            }
+            Access::Operator => {
+                let token = bearer(headers)?;
+                if !self.operator_token.matches(token) {
+                    return Err(unauthenticated("The operator token is not valid."));
+                }
+                extensions.insert(Call {
+                    principal: Operator,
+                    origin,
+                });
+            }
+            Access::Key(scope) => {
+                let principal = self.key_holder(bearer(headers)?).await?;
+                *standing = self.rates.count(&principal, method.reads);
+                if let Some(retry_after) = standing.as_ref().and_then(Standing::retry_after) {
+                    return Err(too_many(retry_after));
+                }
+                check_plan(&principal)?;
+                check_scope(&principal, scope)?;
+                if method.admin_only && !matches!(principal.role, Role::Owner | Role::Admin) {
+                    return Err(Error::new(
+                        ErrorReason::AdminRequired,
+                        "Only an owner or an admin may do this.",
+                    ));
+                }
+                extensions.insert(Call { principal, origin });
+            }
+        }
+        Ok(())
+    }
+
+    async fn key_holder(&self, token: &str) -> Result<KeyHolder> {
+        let invalid = || unauthenticated("The API key is not valid.");
+        let key = ApiKeyText::parse(token).ok_or_else(invalid)?;
+        if key.region() != self.regions.own {
+            return Err(match self.regions.others.get(key.region()) {
+                Some(base_url) => {
+                    let message = format!(
+                        "The API key belongs to the region {}; send the request there.",
+                        key.region()
+                    );
+                    Error::new(ErrorReason::WrongRegion, message).with_base_url(base_url)
+                }
+                None => invalid(),
+            });
+        }
+        let hash = self.hasher.hash(&key);
+        let holder = match self.known.get(&hash) {
+            Some(holder) => holder,
+            None => {
+                let found = self.store.find_by_hash(&hash).await?.ok_or_else(invalid)?;
+                let holder = Arc::new(found);
+                self.known.insert(hash, Arc::clone(&holder));
+                holder
+            }
+        };
+        let expired = holder
+            .key
+            .expires_at
+            .is_some_and(|expiry| expiry <= clock::now_ms());
+        match expired || holder.key.revoked_at.is_some() {
+            true => Err(invalid()),
+            false => Ok(holder),
+        }
+    }
+
+    /// Forgets what was looked up, so that a change made here holds at once.
+    pub fn forget(&self) {
+        self.known.invalidate_all();
+    }
+}
+
+fn too_many(retry_after: Duration) -> Error {
+    let message = "Too many requests for this key; wait and try again.";
+    Error::new(ErrorReason::RateLimited, message).with_retry_after(retry_after)
+}
+
+fn unauthenticated(message: &str) -> Error {
+    Error::new(ErrorReason::Unauthenticated, message)
+}
+
+/// The token of `Authorization: Bearer …`; the scheme's case does not matter.
+fn bearer(headers: &HeaderMap) -> Result<&str> {
+    let value = headers
+        .get(http::header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok());
+    let token = value
+        .and_then(|value| value.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    match token.map(|(_, token)| token.trim()) {
+        Some(token) if !token.is_empty() => Ok(token),
+        _ => Err(unauthenticated(
+            "The request needs the header `Authorization: Bearer <API key>`.",
+        )),
+    }
+}
+
+fn check_plan(holder: &KeyHolder) -> Result<()> {
+    let plan = &holder.organization.plan;
+    if !plan.active {
+        return Err(Error::new(
+            ErrorReason::PlanLimitExceeded,
+            "The organization has no active plan.",
+        ));
+    }
+    if !plan.api_access {
+        return Err(Error::new(
+            ErrorReason::ApiAccessDenied,
+            "The plan has no API access.",
+        ));
+    }
+    Ok(())
+}
+
+fn check_scope(holder: &KeyHolder, scope: Scope) -> Result<()> {
+    let word = Scope::to_word(i32::from(scope)).unwrap_or_default();
+    match holder.key.scopes.iter().any(|held| held == word) {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorReason::MissingScope,
+            format!("The API key lacks the scope {word}."),
+        )),
+    }
+}

@@ -1,0 +1,158 @@
+//! What a server needs before it can serve: the secrets it shares with other nodes, and on an empty database an
+//! organization with a key.
+
+use std::path::{Path, PathBuf};
+
+use contract::json::Words as _;
+use contract::v1::Scope;
+
+use crate::auth::{ApiKeyText, KeyHasher};
+use crate::config::ServeOptions;
+use crate::secret::{MasterKey, Secret, SecretError, read_private, write_private};
+use crate::store::{Founding, Store, StoreError};
+
+/// Setting and purpose of the wrapped secret that keys are hashed with.
+const KEY_HASH_SECRET: &str = "key-hash-secret";
+const OPERATOR_TOKEN_FILE: &str = "operator-token";
+const INITIAL_KEY_FILE: &str = "initial-api-key";
+const MASTER_KEY_FILE: &str = "master-key";
+
+/// A server that cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum BootstrapError {
+    /// A secret or its file cannot be used.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// The database cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The data directory cannot be made.
+    #[error("the data directory {path} cannot be made")]
+    DataDirectory {
+        /// Which directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// The secrets of a server.
+pub struct Secrets {
+    /// Wraps what is stored.
+    pub master_key: MasterKey,
+    /// Hashes API keys.
+    pub hasher: KeyHasher,
+    /// What AdminService asks for.
+    pub operator_token: Secret,
+}
+
+/// The key that the first start made.
+pub struct FirstKey {
+    /// The key.
+    pub key: Secret,
+    /// Where it stands.
+    pub file: PathBuf,
+}
+
+/// Makes the data directory.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn make_data_directory(path: &Path) -> Result<(), BootstrapError> {
+    std::fs::create_dir_all(path).map_err(|source| BootstrapError::DataDirectory {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Reads the secrets, making those that are missing.
+///
+/// # Errors
+/// When a file or the database cannot be used, or the master key is not the one that the other nodes use.
+pub async fn secrets(options: &ServeOptions, store: &Store) -> Result<Secrets, BootstrapError> {
+    let master_key_file = options
+        .master_key_file
+        .clone()
+        .unwrap_or_else(|| options.data_dir.join(MASTER_KEY_FILE));
+    let master_key = MasterKey::from_file(&master_key_file)?;
+    let wrapped = match store.setting(KEY_HASH_SECRET).await? {
+        Some(wrapped) => wrapped,
+        None => {
+            let mut secret = [0_u8; 32];
+            getrandom::fill(&mut secret).map_err(SecretError::from)?;
+            store
+                .insert_setting(KEY_HASH_SECRET, &master_key.wrap(KEY_HASH_SECRET, &secret)?)
+                .await?
+        }
+    };
+    let hasher = KeyHasher::new(&master_key.unwrap(KEY_HASH_SECRET, &wrapped)?);
+    let operator_token = match &options.operator_token {
+        Some(token) => token.clone(),
+        None => operator_token(&options.data_dir.join(OPERATOR_TOKEN_FILE))?,
+    };
+    Ok(Secrets {
+        master_key,
+        hasher,
+        operator_token,
+    })
+}
+
+fn operator_token(path: &Path) -> Result<Secret, SecretError> {
+    if let Some(token) = read_private(path)? {
+        return Ok(Secret::from(token));
+    }
+    let mut random = [0_u8; 32];
+    getrandom::fill(&mut random)?;
+    let token = format!("swyop_{}", hex::encode(random));
+    write_private(path, &token)?;
+    Ok(Secret::from(token))
+}
+
+/// On a database without organizations, makes one with an owner and a key. Of several nodes that start at once, one
+/// does it.
+///
+/// # Errors
+/// When the database or the key's file cannot be used.
+pub async fn first_start(
+    options: &ServeOptions,
+    store: &Store,
+    hasher: &KeyHasher,
+) -> Result<Option<FirstKey>, BootstrapError> {
+    if store.count_organizations().await? > 0 {
+        return Ok(None);
+    }
+    // The file comes first: a crash between the two must not leave an organization whose key nobody knows.
+    let file = options.data_dir.join(INITIAL_KEY_FILE);
+    let key = match read_private(&file)?.and_then(|text| ApiKeyText::parse(&text)) {
+        Some(key) => key,
+        None => {
+            let key = ApiKeyText::generate(&options.region).map_err(SecretError::from)?;
+            write_private(&file, key.text().expose())?;
+            key
+        }
+    };
+    let founding = Founding {
+        name: "Default",
+        plan_id: "unlimited",
+        owner_email: "owner@localhost",
+        key_hash: &hasher.hash(&key),
+        scopes: &all_scopes(),
+    };
+    match store.found_first_organization(&founding).await? {
+        Some(_) => Ok(Some(FirstKey {
+            key: key.text().clone(),
+            file,
+        })),
+        None => {
+            // Another node was first; this key opens nothing.
+            let path = file.display().to_string();
+            std::fs::remove_file(&file).map_err(|source| SecretError::File { path, source })?;
+            Ok(None)
+        }
+    }
+}
+
+/// Every scope there is.
+pub fn all_scopes() -> Vec<&'static str> {
+    Scope::WORDS.iter().map(|(word, _)| *word).collect()
+}

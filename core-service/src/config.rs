@@ -1,0 +1,375 @@
+//! What the operator says: flags, environment variables and the keys of `switchyard.toml`, in this order of precedence.
+//!
+//! The flags below are the one list; the environment's names and the file's keys follow from them. The only module
+//! that reads the environment.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::admin::AdminCommand;
+use crate::auth::is_region;
+use crate::secret::Secret;
+use crate::store::DatabaseUrl;
+
+/// Switchyard: durable workflow automation, driven by API.
+///
+/// Without a command it serves: the gRPC core and REST v1 in one process. The first start on an empty data directory
+/// makes an organization, an API key and an operator token, and prints how to call the API.
+#[derive(Parser)]
+#[command(name = "switchyard", version, args_conflicts_with_subcommands = true)]
+pub struct CommandLine {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Options of `serve`, which is what happens without a command.
+    #[command(flatten)]
+    pub serve: ServeOptions,
+}
+
+/// What to do.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Serve gRPC and REST (what happens without a command, too).
+    Serve(Box<ServeOptions>),
+    /// Administer a running server: organizations, plans, users, keys.
+    Admin(AdminCommand),
+}
+
+/// Options of `serve`.
+#[derive(Args, Clone)]
+pub struct ServeOptions {
+    /// TOML file with these options as keys; `switchyard.toml` of the working directory when it exists.
+    #[arg(long, env = "SWITCHYARD_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Directory for the SQLite database and the secrets; made when it is missing.
+    #[arg(
+        long,
+        env = "SWITCHYARD_DATA_DIR",
+        value_name = "DIR",
+        default_value = "./data"
+    )]
+    pub data_dir: PathBuf,
+    /// Address for REST v1, webhooks, /healthz, /readyz and /metrics.
+    #[arg(
+        long,
+        env = "SWITCHYARD_REST_LISTEN",
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8080"
+    )]
+    pub rest_listen: SocketAddr,
+    /// Address for gRPC, its health service and reflection.
+    #[arg(
+        long,
+        env = "SWITCHYARD_GRPC_LISTEN",
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:50051"
+    )]
+    pub grpc_listen: SocketAddr,
+    /// Database: `postgres://…` to scale out; SQLite in the data directory when absent.
+    #[arg(
+        long,
+        env = "SWITCHYARD_DATABASE_URL",
+        value_name = "URL",
+        hide_env_values = true
+    )]
+    pub database_url: Option<Secret>,
+    /// Region of this server; part of every API key.
+    #[arg(long, env = "SWITCHYARD_REGION", value_name = "NAME", default_value = "local", value_parser = region)]
+    pub region: String,
+    /// URL under which callers reach REST; webhook URLs begin with it. From --rest-listen when absent.
+    #[arg(long, env = "SWITCHYARD_BASE_URL", value_name = "URL")]
+    pub base_url: Option<String>,
+    /// Other regions and their base URLs, `eu1=https://…,us1=https://…`: their keys are sent there (421).
+    #[arg(long, env = "SWITCHYARD_REGIONS", value_name = "REGION=URL", value_delimiter = ',', value_parser = other_region)]
+    pub regions: Vec<(String, String)>,
+    /// Private addresses that nodes may call all the same, `127.0.0.0/8,10.1.2.3/32`.
+    #[arg(
+        long,
+        env = "SWITCHYARD_OUTBOUND_ALLOW",
+        value_name = "NETWORK",
+        value_delimiter = ','
+    )]
+    pub outbound_allow: Vec<String>,
+    /// Serve the gRPC core alone, for facades on machines of their own.
+    #[arg(long, env = "SWITCHYARD_NO_REST")]
+    pub no_rest: bool,
+    /// File with the master key (64 hexadecimal digits) that wraps stored secrets; all nodes need the same one.
+    /// `master-key` in the data directory when absent, made at the first start.
+    #[arg(long, env = "SWITCHYARD_MASTER_KEY_FILE", value_name = "FILE")]
+    pub master_key_file: Option<PathBuf>,
+    /// Token that AdminService asks for; the file `operator-token` of the data directory when absent.
+    #[arg(
+        long,
+        env = "SWITCHYARD_OPERATOR_TOKEN",
+        value_name = "TOKEN",
+        hide_env_values = true
+    )]
+    pub operator_token: Option<Secret>,
+    /// Certificate chain (PEM) for TLS on both listeners.
+    #[arg(
+        long,
+        env = "SWITCHYARD_TLS_CERTIFICATE",
+        value_name = "FILE",
+        requires = "tls_key"
+    )]
+    pub tls_certificate: Option<PathBuf>,
+    /// Private key (PEM) of the certificate.
+    #[arg(
+        long,
+        env = "SWITCHYARD_TLS_KEY",
+        value_name = "FILE",
+        requires = "tls_certificate"
+    )]
+    pub tls_key: Option<PathBuf>,
+    /// Largest body of a REST request, in bytes.
+    #[arg(long, env = "SWITCHYARD_BODY_LIMIT", value_name = "BYTES", default_value_t = 1 << 20)]
+    pub body_limit: usize,
+    /// Largest body of a webhook call, in bytes.
+    #[arg(long, env = "SWITCHYARD_WEBHOOK_BODY_LIMIT", value_name = "BYTES", default_value_t = 5 << 20)]
+    pub webhook_body_limit: usize,
+    /// Whether to believe X-Forwarded-For, behind a proxy of your own.
+    #[arg(long, env = "SWITCHYARD_TRUST_PROXY")]
+    pub trust_proxy: bool,
+    /// How long, in milliseconds, a silent node keeps its runs before others take them over.
+    #[arg(long, env = "SWITCHYARD_LEASE_MS", value_name = "MS", default_value_t = 10_000,
+        value_parser = clap::value_parser!(u64).range(1_000..=600_000))]
+    pub lease_ms: u64,
+    /// Which log lines: a level, or directives such as `info,core_service=debug`.
+    #[arg(long, env = "SWITCHYARD_LOG", value_name = "FILTER", default_value = "info")]
+    pub log: String,
+    /// Form of log lines.
+    #[arg(long, env = "SWITCHYARD_LOG_FORMAT", value_name = "FORM", default_value = "text", value_parser = ["text", "json"])]
+    pub log_format: String,
+}
+
+/// This server's region, and where the keys of others belong.
+pub struct Regions {
+    /// This server's region.
+    pub own: String,
+    /// Base URLs of the others.
+    pub others: BTreeMap<String, String>,
+}
+
+/// Options that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A flag, variable or key is wrong; the text is for the terminal.
+    #[error(transparent)]
+    CommandLine(#[from] clap::Error),
+    /// The configuration file cannot be used.
+    #[error("the configuration file {path}: {problem}")]
+    File {
+        /// Which file.
+        path: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+impl CommandLine {
+    /// Reads flags, environment and file.
+    ///
+    /// # Errors
+    /// When one of them is wrong, or help was asked for (which clap tells as an error, too).
+    pub fn read(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, ConfigError> {
+        let arguments: Vec<_> = arguments.into_iter().collect();
+        let command = CommandLine::command();
+        let first = command.clone().try_get_matches_from(&arguments)?;
+        let command = match config_file(&first) {
+            Some((path, required)) => with_file(command, &path, required)?,
+            None => command,
+        };
+        let matches = command.try_get_matches_from(&arguments)?;
+        Ok(CommandLine::from_arg_matches(&matches)?)
+    }
+}
+
+impl ServeOptions {
+    /// Where the database is.
+    ///
+    /// # Errors
+    /// When the URL is not one.
+    pub fn database(&self) -> Result<DatabaseUrl, crate::store::StoreError> {
+        match &self.database_url {
+            Some(url) => url.expose().parse(),
+            None => Ok(DatabaseUrl::Sqlite(self.data_dir.join("switchyard.db"))),
+        }
+    }
+
+    /// The URL under which callers reach REST, without a slash at its end.
+    pub fn base_url(&self) -> String {
+        let scheme = if self.tls_certificate.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let given = self
+            .base_url
+            .clone()
+            .unwrap_or_else(|| format!("{scheme}://{}", self.rest_listen));
+        given.trim_end_matches('/').to_owned()
+    }
+
+    /// The regions.
+    pub fn regions(&self) -> Regions {
+        Regions {
+            own: self.region.clone(),
+            others: self.regions.iter().cloned().collect(),
+        }
+    }
+}
+
+fn region(text: &str) -> Result<String, String> {
+    match is_region(text) {
+        true => Ok(text.to_owned()),
+        false => Err("a region has 1 to 32 lower-case letters, digits and dashes".to_owned()),
+    }
+}
+
+fn other_region(text: &str) -> Result<(String, String), String> {
+    let (name, url) = text.split_once('=').ok_or("must be REGION=URL")?;
+    Ok((region(name)?, url.trim_end_matches('/').to_owned()))
+}
+
+/// The file to read, and whether it was asked for; nothing for commands without one.
+fn config_file(matches: &ArgMatches) -> Option<(PathBuf, bool)> {
+    let serve = match matches.subcommand() {
+        None => matches,
+        Some(("serve", serve)) => serve,
+        Some(_) => return None,
+    };
+    match serve.get_one::<PathBuf>("config") {
+        Some(path) => Some((path.clone(), true)),
+        None => Some((PathBuf::from("switchyard.toml"), false)),
+    }
+}
+
+/// Makes the file's values the defaults of their flags.
+fn with_file(mut command: clap::Command, path: &Path, required: bool) -> Result<clap::Command, ConfigError> {
+    let refuse = |problem: String| ConfigError::File {
+        path: path.display().to_string(),
+        problem,
+    };
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !required => return Ok(command),
+        Err(error) => return Err(refuse(error.to_string())),
+    };
+    let table: toml::Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| refuse(error.to_string()))?;
+    for (key, value) in table {
+        let id = key.replace('-', "_");
+        let known = id != "config"
+            && command
+                .get_arguments()
+                .any(|argument| argument.get_id() == id.as_str());
+        if !known {
+            return Err(refuse(format!(
+                "the key {key} is not an option; see `switchyard serve --help`"
+            )));
+        }
+        let text = plain_text(&value).ok_or_else(|| {
+            refuse(format!(
+                "the value of {key} must be text, a number, true or false, or a list of texts"
+            ))
+        })?;
+        let default = move |argument: clap::Arg| argument.default_value(text.clone());
+        command = command
+            .mut_arg(id.clone(), default.clone())
+            .mut_subcommand("serve", |serve| serve.mut_arg(id, default));
+    }
+    Ok(command)
+}
+
+fn plain_text(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Boolean(flag) => Some(flag.to_string()),
+        toml::Value::Array(items) => items
+            .iter()
+            .map(plain_text)
+            .collect::<Option<Vec<_>>>()
+            .map(|items| items.join(",")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn read(arguments: &[&str]) -> Result<CommandLine, ConfigError> {
+        CommandLine::read(
+            std::iter::once("switchyard")
+                .chain(arguments.iter().copied())
+                .map(Into::into),
+        )
+    }
+
+    #[test]
+    fn serving_is_what_happens_without_a_command() {
+        let line = read(&["--rest-listen", "127.0.0.1:1"]).unwrap();
+        assert!(line.command.is_none());
+        assert_eq!(line.serve.base_url(), "http://127.0.0.1:1");
+        let Some(Command::Serve(serve)) = read(&["serve", "--region", "eu1"]).unwrap().command else {
+            panic!("serve is a command");
+        };
+        assert_eq!(serve.region, "eu1");
+    }
+
+    #[test]
+    fn a_file_gives_defaults_and_flags_win() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("switchyard.toml");
+        std::fs::write(
+            &path,
+            "region = \"eu1\"\nno-rest = true\nregions = [\"us1=https://us1.test\"]\nlease-ms = 2000\n",
+        )
+        .unwrap();
+        let path = path.to_str().unwrap();
+        let line = read(&["--config", path]).unwrap();
+        assert_eq!(
+            (
+                line.serve.region.as_str(),
+                line.serve.no_rest,
+                line.serve.lease_ms
+            ),
+            ("eu1", true, 2000)
+        );
+        assert_eq!(line.serve.regions().others["us1"], "https://us1.test");
+        assert_eq!(
+            read(&["--config", path, "--region", "us1"]).unwrap().serve.region,
+            "us1"
+        );
+        let Some(Command::Serve(serve)) = read(&["serve", "--config", path]).unwrap().command else {
+            panic!("serve is a command");
+        };
+        assert_eq!(serve.region, "eu1");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("switchyard.toml");
+        std::fs::write(&path, "regoin = \"eu1\"\n").unwrap();
+        let error = read(&["--config", path.to_str().unwrap()])
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(error.contains("regoin"), "{error}");
+        assert!(read(&["--config", "/nowhere.toml"]).is_err());
+        assert!(read(&["--region", "Ä"]).is_err());
+        assert!(read(&["--lease-ms", "1"]).is_err());
+    }
+
+    #[test]
+    fn the_options_are_consistent() {
+        CommandLine::command().debug_assert();
+    }
+}

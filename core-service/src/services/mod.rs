@@ -1,0 +1,164 @@
+//! The gRPC services, a file for each of the contract's: validate, call, answer.
+//!
+//! A service is a struct with a method for each of the contract's, taking who calls and the message. The macro
+//! `service!` puts them behind tonic's trait; a method that is missing, or that asks for another scope than its proto
+//! says, does not compile.
+
+mod admin;
+mod change;
+mod cursor;
+mod graph;
+mod ingress;
+mod report;
+mod run;
+mod start;
+mod target;
+mod webhook;
+mod workflow;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use contract::access::Rule;
+use contract::rest::Trim;
+use contract::validation::Validate;
+use tonic::service::Routes;
+use tonic::{Request, Response, Status};
+
+pub use target::WebhookTargets;
+
+use crate::auth::{Authorized, Gate, KeyHasher};
+use crate::error::{Error, Result};
+use crate::nodes::Registry;
+use crate::runtime::Runtime;
+use crate::store::Store;
+
+/// What all services work with. Cheap to clone.
+#[derive(Clone)]
+pub struct Services {
+    /// The database.
+    pub store: Store,
+    /// What drives runs.
+    pub runtime: Runtime,
+    /// The node kinds.
+    pub registry: Arc<Registry>,
+    /// What webhooks lead to.
+    pub targets: WebhookTargets,
+    /// The gate, which is told of changes to keys and plans.
+    pub gate: Gate,
+    /// Hashes new keys.
+    pub hasher: KeyHasher,
+    /// This server's region, part of new keys.
+    pub region: Arc<str>,
+    /// What webhook URLs begin with.
+    pub base_url: Arc<str>,
+}
+
+impl Services {
+    /// The routes of every service there is. Methods of the contract's other services answer UNIMPLEMENTED.
+    pub fn routes(&self) -> Routes {
+        use contract::v1::admin_service_server::AdminServiceServer;
+        use contract::v1::run_service_server::RunServiceServer;
+        use contract::v1::webhook_ingress_service_server::WebhookIngressServiceServer;
+        use contract::v1::webhook_service_server::WebhookServiceServer;
+        use contract::v1::workflow_service_server::WorkflowServiceServer;
+
+        Routes::new(WorkflowServiceServer::new(workflow::Workflows::new(self)))
+            .add_service(RunServiceServer::new(run::Runs::new(self)))
+            .add_service(WebhookServiceServer::new(webhook::Webhooks::new(self)))
+            .add_service(
+                WebhookIngressServiceServer::new(ingress::WebhookIngress::new(self))
+                    .max_decoding_message_size(ingress::MAX_MESSAGE_BYTES),
+            )
+            .add_service(AdminServiceServer::new(admin::Admin::new(self)))
+    }
+}
+
+/// Puts the methods of a type behind a service's trait. Called by the macros that the contract generates.
+macro_rules! service {
+    ($type:ty, $service:path, {
+        $($shape:ident($($stream:ident)?) $method:ident($request:ty) -> $response:ty as $rule:ty;)*
+    }) => {
+        impl $service for $type {
+            $($crate::services::service! { @method $shape($($stream)?) $method $request, $response, $rule })*
+        }
+    };
+    (@method unary() $method:ident $request:ty, $response:ty, $rule:ty) => {
+        fn $method<'life, 'future>(
+            &'life self,
+            request: tonic::Request<$request>,
+        ) -> std::pin::Pin<
+            Box<dyn Future<Output = std::result::Result<tonic::Response<$response>, tonic::Status>> + Send + 'future>,
+        >
+        where
+            'life: 'future,
+            Self: 'future,
+        {
+            Box::pin($crate::services::call(request, move |caller: $crate::auth::Authorized<$rule>, message| {
+                self.$method(caller, message)
+            }))
+        }
+    };
+    (@method stream($stream:ident) $method:ident $request:ty, $response:ty, $rule:ty) => {
+        type $stream = $crate::services::BoxStream<$response>;
+
+        fn $method<'life, 'future>(
+            &'life self,
+            request: tonic::Request<$request>,
+        ) -> std::pin::Pin<
+            Box<dyn Future<Output = std::result::Result<tonic::Response<Self::$stream>, tonic::Status>> + Send + 'future>,
+        >
+        where
+            'life: 'future,
+            Self: 'future,
+        {
+            Box::pin($crate::services::call(request, move |caller: $crate::auth::Authorized<$rule>, message| {
+                self.$method(caller, message)
+            }))
+        }
+    };
+}
+use service;
+
+/// A stream of responses.
+type BoxStream<T> = std::pin::Pin<Box<dyn tokio_stream::Stream<Item = Result<T, Status>> + Send>>;
+
+/// What every method does around its own work: who calls, trim, validate, and errors into statuses.
+async fn call<R, M, A, F, O>(
+    request: Request<M>,
+    handle: impl FnOnce(Authorized<R>, M) -> F,
+) -> Result<Response<A>, Status>
+where
+    R: Rule,
+    R::Passes: crate::auth::Passes,
+    M: Trim + Validate,
+    F: Future<Output = Result<O>>,
+    O: Into<Response<A>>,
+{
+    let (_, extensions, mut message) = request.into_parts();
+    let checked = Authorized::<R>::take(&extensions).and_then(|caller| {
+        message.trim();
+        match message.violations() {
+            violations if violations.is_empty() => Ok(caller),
+            violations => Err(Error::violations(violations)),
+        }
+    });
+    let caller = checked.map_err(Error::into_status)?;
+    handle(caller, message)
+        .await
+        .map(Into::into)
+        .map_err(Error::into_status)
+}
+
+/// The most that a page holds.
+const MAX_PAGE: i64 = 200;
+
+/// The size of a page: what is asked for, at most [`MAX_PAGE`]. Validation has refused what is below one.
+fn page_size(limit: Option<i32>, default: i64) -> i64 {
+    limit.map_or(default, i64::from).min(MAX_PAGE)
+}
+
+/// `Some` of a text that is not empty.
+fn given(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}

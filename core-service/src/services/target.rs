@@ -1,0 +1,86 @@
+//! What a webhook leads to: its row, and the settings of its trigger in the deployed version.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::kinds::WebhookSettings;
+use moka::sync::Cache;
+
+use super::graph;
+use crate::error::Result;
+use crate::store::{Store, WebhookTarget};
+
+/// How long a target is believed on nodes other than the one that changed it.
+const BELIEVED: Duration = Duration::from_millis(500);
+
+/// A webhook, its workflow and its trigger.
+pub(super) struct Target {
+    /// What the database says.
+    pub(super) row: WebhookTarget,
+    /// The trigger of the deployed version; none when nothing is deployed or it lacks the node.
+    pub(super) settings: Option<WebhookSettings>,
+}
+
+impl Target {
+    /// The HTTP method that calls need: the deployed trigger's, else the one it was minted with.
+    pub(super) fn method(&self) -> &str {
+        self.settings
+            .as_ref()
+            .map_or(&self.row.method, |settings| &settings.method)
+    }
+}
+
+/// Looks targets up, once in a while for each.
+#[derive(Clone)]
+pub struct WebhookTargets {
+    store: Store,
+    known: Cache<String, Arc<Target>>,
+}
+
+impl WebhookTargets {
+    /// Looks targets up in this store.
+    pub fn new(store: Store) -> Self {
+        Self {
+            store,
+            known: Cache::builder()
+                .max_capacity(100_000)
+                .time_to_live(BELIEVED)
+                .build(),
+        }
+    }
+
+    /// What a webhook leads to, if there is such a webhook.
+    pub(super) async fn find(&self, webhook_id: &str) -> Result<Option<Arc<Target>>> {
+        if let Some(known) = self.known.get(webhook_id) {
+            return Ok(Some(known));
+        }
+        let Some(row) = self.store.webhook_target(webhook_id).await? else {
+            return Ok(None);
+        };
+        let settings = self.settings(&row).await?;
+        let target = Arc::new(Target { row, settings });
+        self.known.insert(webhook_id.to_owned(), Arc::clone(&target));
+        Ok(Some(target))
+    }
+
+    async fn settings(&self, row: &WebhookTarget) -> Result<Option<WebhookSettings>> {
+        let (Some(binding), Some(deployment)) = (&row.binding, &row.deployment) else {
+            return Ok(None);
+        };
+        let bytes = self
+            .store
+            .graph(&row.organization.id, &deployment.content_hash)
+            .await?;
+        let graph = graph::parse(&bytes)?;
+        let trigger = graph
+            .node(binding.node_id)
+            .filter(|node| node.kind.as_deref() == Some("webhook_trigger"));
+        // What was deployed has passed the check of its parameters.
+        Ok(trigger.and_then(|node| WebhookSettings::from_params(&node.params).ok()))
+    }
+
+    /// Forgets what was looked up, so that a change made here holds at once.
+    pub fn forget(&self) {
+        self.known.invalidate_all();
+    }
+}

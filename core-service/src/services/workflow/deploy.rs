@@ -1,0 +1,116 @@
+//! Deploying a draft as a version, and taking it out of service.
+
+use contract::scope::WorkflowWrite;
+use contract::v1::{self, ErrorReason};
+use engine::expression::NoCustomFunctions;
+use engine::graph::Graph;
+use engine::plan::Plan;
+
+use super::{Workflows, graph, version_no};
+use crate::auth::Authorized;
+use crate::error::{Error, Result};
+use crate::services::webhook;
+use crate::store::{self, Deploy, NewDeployment};
+
+impl Workflows {
+    pub(super) async fn deploy_workflow(
+        &self,
+        caller: Authorized<WorkflowWrite>,
+        request: v1::DeployWorkflowRequest,
+    ) -> Result<v1::DeployWorkflowResponse> {
+        let store = &self.services.store;
+        loop {
+            let workflow = store.workflow(caller.organization_id(), &request.id).await?;
+            if request
+                .expected_updated_at
+                .is_some_and(|expected| expected != workflow.updated_at)
+            {
+                return Err(modified(workflow.updated_at));
+            }
+            let draft = graph::parse(&workflow.draft.graph)?;
+            Plan::compile(&draft, &*self.services.registry, &NoCustomFunctions)
+                .map_err(|problems| graph::refusal(&problems))?;
+            let frozen = frozen(&draft);
+            let new = NewDeployment {
+                expected_updated_at: workflow.updated_at,
+                graph: &frozen,
+            };
+            match store
+                .deploy_workflow(&caller.actor(), caller.organization_id(), &request.id, &new)
+                .await?
+            {
+                Deploy::Deployed(deployment) => {
+                    self.sync_webhooks(caller.organization_id(), &request.id, &draft)
+                        .await?;
+                    self.services.targets.forget();
+                    let data = v1::DeployResult {
+                        workflow_id: workflow.id,
+                        content_hash: deployment.content_hash,
+                        version_no: version_no(deployment.version_no),
+                        deployed_at: deployment.deployed_at,
+                    };
+                    return Ok(v1::DeployWorkflowResponse { data: Some(data) });
+                }
+                Deploy::Modified { updated_at } if request.expected_updated_at.is_some() => {
+                    return Err(modified(updated_at));
+                }
+                // Somebody wrote between our read and our write: deploy what is there now.
+                Deploy::Modified { .. } => {}
+            }
+        }
+    }
+
+    pub(super) async fn undeploy_workflow(
+        &self,
+        caller: Authorized<WorkflowWrite>,
+        request: v1::UndeployWorkflowRequest,
+    ) -> Result<v1::UndeployWorkflowResponse> {
+        let store = &self.services.store;
+        store
+            .undeploy_workflow(&caller.actor(), caller.organization_id(), &request.id)
+            .await?;
+        self.services.targets.forget();
+        Ok(v1::UndeployWorkflowResponse {
+            data: Some(v1::Acknowledgement { ok: true }),
+        })
+    }
+
+    /// Tells webhooks the names and methods of their nodes.
+    pub(super) async fn sync_webhooks(
+        &self,
+        organization_id: &str,
+        workflow_id: &str,
+        graph: &Graph,
+    ) -> Result<()> {
+        let triggers = graph
+            .nodes
+            .iter()
+            .filter(|node| node.kind.as_deref() == Some("webhook_trigger"));
+        let described: Vec<(i64, &str, String)> = triggers
+            .map(|node| (node.id, node.name.as_str(), webhook::method(node)))
+            .collect();
+        let nodes: Vec<(i64, &str, &str)> = described
+            .iter()
+            .map(|(id, name, method)| (*id, *name, method.as_str()))
+            .collect();
+        Ok(self
+            .services
+            .store
+            .sync_webhooks(organization_id, workflow_id, &nodes)
+            .await?)
+    }
+}
+
+/// A graph that nothing changes any more, by its content hash.
+pub(in crate::services) fn frozen(graph: &Graph) -> store::Graph {
+    store::Graph {
+        content_hash: graph.content_hash(&[]),
+        bytes: graph.canonical_json(&[]).into_bytes(),
+    }
+}
+
+pub(super) fn modified(updated_at: i64) -> Error {
+    let message =
+        format!("The workflow has changed; read it again (its updatedAt is now {updated_at}) and retry.");
+    Error::new(ErrorReason::WorkflowModified, message)
+}
