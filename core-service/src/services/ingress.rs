@@ -49,7 +49,7 @@ impl WebhookIngress {
         let target = target.ok_or_else(|| Error::not_found("webhook"))?;
         if target.method() != request.method {
             let message = format!("The webhook takes {}, not {}.", target.method(), request.method);
-            return Err(Error::new(ErrorReason::MethodNotAllowed, message));
+            return Err(Error::new(ErrorReason::MethodNotAllowed, message).with_allow(target.method()));
         }
         let run = run(&target, request)?;
         start::check_billing(&target.row.organization)?;

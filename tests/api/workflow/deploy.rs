@@ -14,22 +14,41 @@ on_both_databases!(
 );
 
 async fn deploy(world: &World, workflow: &str) -> Value {
-    world.api.post(format!("/workflows/{workflow}/deploy"), json!({})).await.data(200)
+    world
+        .api
+        .post(format!("/workflows/{workflow}/deploy"), json!({}))
+        .await
+        .data(200)
 }
 
 async fn rename(world: &World, workflow: &str, name: &str) {
-    world.api.edit(workflow, json!([{ "op": "rename_node", "nodeId": 2, "name": name }])).await;
+    world
+        .api
+        .edit(
+            workflow,
+            json!([{ "op": "rename_node", "nodeId": 2, "name": name }]),
+        )
+        .await;
 }
 
 async fn deploying_the_same_draft_again_gives_the_same_version(world: &World) {
     let workflow = world.api.workflow_with("x", graphs::small_flow()).await;
     let first = deploy(world, &workflow).await;
-    assert_eq!((&first["workflowId"], &first["versionNo"]), (&json!(workflow), &json!(1)));
+    assert_eq!(
+        (&first["workflowId"], &first["versionNo"]),
+        (&json!(workflow), &json!(1))
+    );
     let hash = first["contentHash"].as_str().unwrap();
-    assert!(hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{hash}");
+    assert!(
+        hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "{hash}"
+    );
     assert_eq!(deploy(world, &workflow).await, first);
     // What is no part of the graph does not make a version.
-    let renamed = world.api.patch(format!("/workflows/{workflow}"), json!({ "name": "y" })).await;
+    let renamed = world
+        .api
+        .patch(format!("/workflows/{workflow}"), json!({ "name": "y" }))
+        .await;
     let _ = renamed.data(200);
     assert_eq!(deploy(world, &workflow).await, first);
     rename(world, &workflow, "Other").await;
@@ -61,12 +80,26 @@ async fn the_deployed_view_is_the_snapshot(world: &World) {
 async fn a_deploy_can_be_conditional(world: &World) {
     let workflow = world.api.workflow_with("x", graphs::small_flow()).await;
     let path = format!("/workflows/{workflow}/deploy");
-    let now = world.api.get(format!("/workflows/{workflow}")).await.data(200)["updatedAt"].as_i64().unwrap();
+    let now = world.api.get(format!("/workflows/{workflow}")).await.data(200)["updatedAt"]
+        .as_i64()
+        .unwrap();
     let stale = json!({ "expectedUpdatedAt": now - 1 });
     world.api.post(&path, stale).await.error(409, "workflow_modified");
-    let _ = world.api.post(&path, json!({ "expectedUpdatedAt": now })).await.data(200);
-    world.api.post("/workflows/wf_unknown/deploy", json!({})).await.error(404, "NOT_FOUND");
-    world.api.post("/workflows/wf_unknown/undeploy", json!({})).await.error(404, "NOT_FOUND");
+    let _ = world
+        .api
+        .post(&path, json!({ "expectedUpdatedAt": now }))
+        .await
+        .data(200);
+    world
+        .api
+        .post("/workflows/wf_unknown/deploy", json!({}))
+        .await
+        .error(404, "NOT_FOUND");
+    world
+        .api
+        .post("/workflows/wf_unknown/undeploy", json!({}))
+        .await
+        .error(404, "NOT_FOUND");
 }
 
 async fn versions_are_listed_newest_first(world: &World) {
@@ -85,7 +118,11 @@ async fn versions_are_listed_newest_first(world: &World) {
     assert_eq!(third["edges"].as_array().unwrap().len(), 1);
     world.api.get(format!("{path}/6")).await.error(404, "NOT_FOUND");
     world.api.get(format!("{path}/latest")).await.invalid("versionNo");
-    world.api.get("/workflows/wf_unknown/versions").await.error(404, "NOT_FOUND");
+    world
+        .api
+        .get("/workflows/wf_unknown/versions")
+        .await
+        .error(404, "NOT_FOUND");
 }
 
 async fn deploys_at_once_make_one_version(world: &World) {
@@ -95,6 +132,9 @@ async fn deploys_at_once_make_one_version(world: &World) {
         async move { api.post(path, json!({})).await.data(200) }
     });
     let versions = together(deploys).await;
-    assert!(versions.iter().all(|version| *version == versions[0]), "{versions:#?}");
+    assert!(
+        versions.iter().all(|version| *version == versions[0]),
+        "{versions:#?}"
+    );
     assert_eq!(versions[0]["versionNo"], 1);
 }

@@ -46,7 +46,11 @@ async fn an_entry_has_all_its_fields(world: &World) {
 }
 
 async fn text_is_found_in_name_and_description(world: &World) {
-    for (name, description) in [("Orders", "of the shop"), ("Invoices", "all ORDERS paid"), ("100%_sure", "")] {
+    for (name, description) in [
+        ("Orders", "of the shop"),
+        ("Invoices", "all ORDERS paid"),
+        ("100%_sure", ""),
+    ] {
         let body = json!({ "name": name, "description": description });
         let _ = world.api.post("/workflows", body).await.data(201);
     }
@@ -65,53 +69,102 @@ async fn status_filters(world: &World) {
             let _ = world.api.patch(&path, json!({ "active": true })).await.data(200);
         }
         if ["deployed", "modified"].contains(&name) {
-            let _ = world.api.post(format!("{path}/deploy"), json!({})).await.data(200);
+            let _ = world
+                .api
+                .post(format!("{path}/deploy"), json!({}))
+                .await
+                .data(200);
         }
         if name == "modified" {
-            world.api.edit(&workflow, json!([{ "op": "remove_node", "nodeId": 2 }])).await;
+            world
+                .api
+                .edit(&workflow, json!([{ "op": "remove_node", "nodeId": 2 }]))
+                .await;
         }
     }
     assert_eq!(names(world, "status=active").await, ["active"]);
-    assert_eq!(sorted(names(world, "status=inactive").await), ["deployed", "draft", "modified"]);
+    assert_eq!(
+        sorted(names(world, "status=inactive").await),
+        ["deployed", "draft", "modified"]
+    );
     assert_eq!(sorted(names(world, "status=draft").await), ["active", "draft"]);
-    assert_eq!(sorted(names(world, "status=deployed").await), ["deployed", "modified"]);
+    assert_eq!(
+        sorted(names(world, "status=deployed").await),
+        ["deployed", "modified"]
+    );
     assert_eq!(names(world, "status=modified").await, ["modified"]);
-    assert_eq!(names(world, "status=modified&q=deployed").await, Vec::<String>::new());
+    assert_eq!(
+        names(world, "status=modified&q=deployed").await,
+        Vec::<String>::new()
+    );
 }
 
 async fn a_folder_includes_what_is_below_it(world: &World) {
     let store = world.store().await;
     let folder = async |name: &str, parent: Option<&str>| {
-        let made = store.create_folder(&world.actor(), &world.organization, name, parent).await;
+        let made = store
+            .create_folder(&world.actor(), &world.organization, name, parent)
+            .await;
         made.unwrap().id
     };
     let top = folder("top", None).await;
     let below = folder("below", Some(&top)).await;
     let beside = folder("beside", None).await;
-    for (name, folder) in [("a", Some(&top)), ("b", Some(&below)), ("c", Some(&beside)), ("d", None)] {
+    for (name, folder) in [
+        ("a", Some(&top)),
+        ("b", Some(&below)),
+        ("c", Some(&beside)),
+        ("d", None),
+    ] {
         let body = json!({ "name": name, "folderId": folder });
         let _ = world.api.post("/workflows", body).await.data(201);
     }
     assert_eq!(sorted(names(world, &format!("folderId={top}")).await), ["a", "b"]);
     assert_eq!(names(world, &format!("folderId={below}")).await, ["b"]);
-    assert_eq!(names(world, "folderId=folder_unknown").await, Vec::<String>::new());
+    assert_eq!(
+        names(world, "folderId=folder_unknown").await,
+        Vec::<String>::new()
+    );
 }
 
 async fn tags_match_any_or_all(world: &World) {
     let (store, actor) = (world.store().await, world.actor());
     let mut tags = Vec::new();
     for name in ["one", "two"] {
-        tags.push(store.create_tag(&actor, &world.organization, name, "red").await.unwrap().id);
+        tags.push(
+            store
+                .create_tag(&actor, &world.organization, name, "red")
+                .await
+                .unwrap()
+                .id,
+        );
     }
-    for (name, own) in [("both", &tags[..]), ("first", &tags[..1]), ("second", &tags[1..]), ("none", &[])] {
+    for (name, own) in [
+        ("both", &tags[..]),
+        ("first", &tags[..1]),
+        ("second", &tags[1..]),
+        ("none", &[]),
+    ] {
         let workflow = world.api.workflow(name).await;
         let own: Vec<&str> = own.iter().map(String::as_str).collect();
-        store.set_workflow_tags(&actor, &world.organization, &workflow, &own).await.unwrap();
+        store
+            .set_workflow_tags(&actor, &world.organization, &workflow, &own)
+            .await
+            .unwrap();
     }
     let both = tags.join(",");
-    assert_eq!(sorted(names(world, &format!("tagIds={both}")).await), ["both", "first", "second"]);
-    assert_eq!(names(world, &format!("tagIds={both}&tagMatch=all")).await, ["both"]);
-    assert_eq!(sorted(names(world, &format!("tagIds={}&tagMatch=all", tags[1])).await), ["both", "second"]);
+    assert_eq!(
+        sorted(names(world, &format!("tagIds={both}")).await),
+        ["both", "first", "second"]
+    );
+    assert_eq!(
+        names(world, &format!("tagIds={both}&tagMatch=all")).await,
+        ["both"]
+    );
+    assert_eq!(
+        sorted(names(world, &format!("tagIds={}&tagMatch=all", tags[1])).await),
+        ["both", "second"]
+    );
     let (rows, _) = world.api.get("/workflows?q=both").await.page();
     let listed: BTreeSet<_> = rows[0]["tagIds"].as_array().unwrap().iter().map(text).collect();
     assert_eq!(listed, tags.into_iter().collect());
@@ -122,15 +175,33 @@ async fn sorts_go_both_ways(world: &World) {
     for name in ["banana", "Apple", "cherry"] {
         made.push(world.api.workflow(name).await);
     }
-    let touched = world.api.patch(format!("/workflows/{}", made[0]), json!({ "active": true })).await;
+    let touched = world
+        .api
+        .patch(format!("/workflows/{}", made[0]), json!({ "active": true }))
+        .await;
     let _ = touched.data(200);
     assert_eq!(names(world, "").await, ["banana", "cherry", "Apple"]);
-    assert_eq!(names(world, "sortBy=updatedAt&sortDir=asc").await, ["Apple", "cherry", "banana"]);
-    assert_eq!(names(world, "sortBy=createdAt").await, ["cherry", "Apple", "banana"]);
-    assert_eq!(names(world, "sortBy=createdAt&sortDir=asc&limit=1").await, ["banana", "Apple", "cherry"]);
+    assert_eq!(
+        names(world, "sortBy=updatedAt&sortDir=asc").await,
+        ["Apple", "cherry", "banana"]
+    );
+    assert_eq!(
+        names(world, "sortBy=createdAt").await,
+        ["cherry", "Apple", "banana"]
+    );
+    assert_eq!(
+        names(world, "sortBy=createdAt&sortDir=asc&limit=1").await,
+        ["banana", "Apple", "cherry"]
+    );
     // Names sort as people read them, whatever their case.
-    assert_eq!(names(world, "sortBy=name&sortDir=asc&limit=1").await, ["Apple", "banana", "cherry"]);
-    assert_eq!(names(world, "sortBy=name&limit=2").await, ["cherry", "banana", "Apple"]);
+    assert_eq!(
+        names(world, "sortBy=name&sortDir=asc&limit=1").await,
+        ["Apple", "banana", "cherry"]
+    );
+    assert_eq!(
+        names(world, "sortBy=name&limit=2").await,
+        ["cherry", "banana", "Apple"]
+    );
 }
 
 async fn pages_skip_and_repeat_nothing_while_others_write(world: &World) {
@@ -139,15 +210,28 @@ async fn pages_skip_and_repeat_nothing_while_others_write(world: &World) {
         async move { api.workflow(&name).await }
     };
     // Equal names, so that only the id tells them apart.
-    let before: BTreeSet<String> = together((0..30).map(|_| create("same".to_owned()))).await.into_iter().collect();
-    for query in ["sortBy=name&sortDir=asc", "sortBy=createdAt", "sortBy=createdAt&sortDir=asc"] {
+    let before: BTreeSet<String> = together((0..30).map(|_| create("same".to_owned())))
+        .await
+        .into_iter()
+        .collect();
+    for query in [
+        "sortBy=name&sortDir=asc",
+        "sortBy=createdAt",
+        "sortBy=createdAt&sortDir=asc",
+    ] {
         let mut seen: Vec<String> = Vec::new();
         let mut cursor = String::new();
         loop {
-            let (rows, next) = world.api.get(format!("/workflows?{query}&limit=7{cursor}")).await.page();
+            let (rows, next) = world
+                .api
+                .get(format!("/workflows?{query}&limit=7{cursor}"))
+                .await
+                .page();
             seen.extend(rows.iter().map(|row| text(&row["id"])));
             let _ = together(["aaa", "same", "zzz"].map(|name| create(name.to_owned()))).await;
-            let Some(next) = next.filter(|_| seen.len() < 500) else { break };
+            let Some(next) = next.filter(|_| seen.len() < 500) else {
+                break;
+            };
             cursor = format!("&cursor={next}");
         }
         let unique: BTreeSet<String> = seen.iter().cloned().collect();
@@ -162,10 +246,22 @@ async fn a_cursor_belongs_to_its_query(world: &World) {
     }
     let (_, cursor) = world.api.get("/workflows?limit=1&sortBy=name").await.page();
     let cursor = cursor.unwrap();
-    let (rows, _) = world.api.get(format!("/workflows?limit=2&sortBy=name&cursor={cursor}")).await.page();
+    let (rows, _) = world
+        .api
+        .get(format!("/workflows?limit=2&sortBy=name&cursor={cursor}"))
+        .await
+        .page();
     assert_eq!(rows.len(), 2);
-    for other in ["limit=1", "limit=1&sortBy=name&q=w", "limit=1&sortBy=name&sortDir=asc"] {
-        world.api.get(format!("/workflows?{other}&cursor={cursor}")).await.invalid("cursor");
+    for other in [
+        "limit=1",
+        "limit=1&sortBy=name&q=w",
+        "limit=1&sortBy=name&sortDir=asc",
+    ] {
+        world
+            .api
+            .get(format!("/workflows?{other}&cursor={cursor}"))
+            .await
+            .invalid("cursor");
     }
     for malformed in ["x", "!!!", "AAAAAAAAAAAAAAAA", &cursor[..cursor.len() - 4]] {
         let path = format!("/workflows?limit=1&sortBy=name&cursor={malformed}");
@@ -176,9 +272,15 @@ async fn a_cursor_belongs_to_its_query(world: &World) {
 async fn limits_are_checked(world: &World) {
     for wrong in ["0", "-1", "x", "1.5", "99999999999999999999", ""] {
         for path in ["/workflows", "/webhooks", "/runs"] {
-            let answer = world.api.get(format!("{path}?limit={wrong}&workflowId=wf_x")).await;
+            let answer = world
+                .api
+                .get(format!("{path}?limit={wrong}&workflowId=wf_x"))
+                .await;
             let error = answer.error(400, "VALIDATION_ERROR");
-            assert!(error["details"].to_string().contains("limit"), "{path} {wrong}: {error}");
+            assert!(
+                error["details"].to_string().contains("limit"),
+                "{path} {wrong}: {error}"
+            );
         }
     }
     let store = world.store().await;
@@ -196,7 +298,10 @@ async fn limits_are_checked(world: &World) {
             folder_id: None,
             draft: &draft,
         };
-        store.create_workflow(&world.actor(), &world.organization, &new).await.unwrap();
+        store
+            .create_workflow(&world.actor(), &world.organization, &new)
+            .await
+            .unwrap();
     }
     assert_eq!(world.api.get("/workflows").await.page().0.len(), 50);
     let (rows, cursor) = world.api.get("/workflows?limit=1000").await.page();
@@ -206,13 +311,32 @@ async fn limits_are_checked(world: &World) {
 async fn parameters_are_checked(world: &World) {
     world.api.get("/workflows?colour=red").await.invalid("colour");
     world.api.get("/workflows?limit=1&limit=2").await.invalid("limit");
-    world.api.get("/workflows?status=sleeping").await.invalid("status");
+    world
+        .api
+        .get("/workflows?status=sleeping")
+        .await
+        .invalid("status");
     world.api.get("/workflows?sortBy=size").await.invalid("sortBy");
     world.api.get("/workflows?sortDir=up").await.invalid("sortDir");
-    world.api.get("/workflows?tagMatch=some").await.invalid("tagMatch");
-    world.api.get(format!("/workflows?q={}", "x".repeat(201))).await.invalid("q");
-    world.api.get("/workflows?q=%FF").await.error(400, "VALIDATION_ERROR");
+    world
+        .api
+        .get("/workflows?tagMatch=some")
+        .await
+        .invalid("tagMatch");
+    world
+        .api
+        .get(format!("/workflows?q={}", "x".repeat(201)))
+        .await
+        .invalid("q");
+    world
+        .api
+        .get("/workflows?q=%FF")
+        .await
+        .error(400, "VALIDATION_ERROR");
     let plain = world.api.get("/workflows/wf_x?limit=1").await;
-    assert_eq!(plain.error(400, "VALIDATION_ERROR")["details"][0]["path"], "limit");
+    assert_eq!(
+        plain.error(400, "VALIDATION_ERROR")["details"][0]["path"],
+        "limit"
+    );
     let _: Value = world.api.get("/workflows?q=&status=&cursor=").await.json();
 }

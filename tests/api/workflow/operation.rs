@@ -52,7 +52,10 @@ async fn nodes_are_added_and_connected(world: &World) {
     assert!(error.starts_with("ops[2] connect: NODE_NOT_FOUND: "), "{error}");
     let draft = draft(world, &workflow).await;
     assert_eq!(draft["updatedAt"], result["updatedAt"]);
-    assert_eq!((&draft["nodes"][0]["x"], &draft["nodes"][0]["y"]), (&json!(10.0), &json!(-2.5)));
+    assert_eq!(
+        (&draft["nodes"][0]["x"], &draft["nodes"][0]["y"]),
+        (&json!(10.0), &json!(-2.5))
+    );
     assert_eq!(draft["nodes"][1]["name"], "Work");
     assert_eq!(draft["nodes"][1]["config"]["retry"]["maxAttempts"], 2);
     assert_eq!(draft["edges"][1]["filter"], "{{2.a > 0}}");
@@ -78,31 +81,55 @@ async fn parameters_and_config_are_merged_or_replaced(world: &World) {
     ])).await;
     let nodes = draft(world, &workflow).await["nodes"].clone();
     assert_eq!(nodes[0]["name"], "Begin");
-    assert_eq!(nodes[1]["params"], json!({ "fields": { "b": [1] }, "keepInput": true }));
+    assert_eq!(
+        nodes[1]["params"],
+        json!({ "fields": { "b": [1] }, "keepInput": true })
+    );
     assert_eq!(nodes[1]["config"], json!({ "onError": "continue" }));
-    let replace = json!({ "op": "update_params", "nodeId": 2, "mode": "replace", "params": { "fields": {} } });
+    let replace =
+        json!({ "op": "update_params", "nodeId": 2, "mode": "replace", "params": { "fields": {} } });
     world.api.edit(&workflow, json!([replace])).await;
-    assert_eq!(draft(world, &workflow).await["nodes"][1]["params"], json!({ "fields": {} }));
+    assert_eq!(
+        draft(world, &workflow).await["nodes"][1]["params"],
+        json!({ "fields": {} })
+    );
 }
 
 async fn edges_come_and_go(world: &World) {
     let workflow = world.api.workflow_with("x", graphs::small_flow()).await;
     let rules = json!({ "any": [{ "all": [{ "left": "{{2.answer}}", "operator": "eq", "right": 42 }] }] });
-    world.api.edit(&workflow, json!([
-        { "op": "add_node", "tempId": "next", "kind": "set", "params": { "fields": {} } },
-        { "op": "connect", "from": 2, "to": "next" },
-        { "op": "connect", "from": 2, "to": "next", "type": "error" },
-        { "op": "set_edge_filter", "from": 2, "to": "next", "type": "normal", "filter": rules },
-    ])).await;
+    world
+        .api
+        .edit(
+            &workflow,
+            json!([
+                { "op": "add_node", "tempId": "next", "kind": "set", "params": { "fields": {} } },
+                { "op": "connect", "from": 2, "to": "next" },
+                { "op": "connect", "from": 2, "to": "next", "type": "error" },
+                { "op": "set_edge_filter", "from": 2, "to": "next", "type": "normal", "filter": rules },
+            ]),
+        )
+        .await;
     let edges = draft(world, &workflow).await["edges"].clone();
     assert_eq!(edges[1]["filter"], rules);
-    let refused = edit(world, &workflow, json!({ "ops": [{ "op": "disconnect", "from": 2, "to": 3 }] })).await;
+    let refused = edit(
+        world,
+        &workflow,
+        json!({ "ops": [{ "op": "disconnect", "from": 2, "to": 3 }] }),
+    )
+    .await;
     assert!(text(&refused.data(200)["errors"][0]).contains("EDGE_AMBIGUOUS"));
-    world.api.edit(&workflow, json!([
-        { "op": "set_edge_filter", "edgeId": edges[1]["id"], "filter": null },
-        { "op": "disconnect", "from": 2, "to": 3, "type": "error" },
-        { "op": "disconnect", "edgeId": edges[0]["id"] },
-    ])).await;
+    world
+        .api
+        .edit(
+            &workflow,
+            json!([
+                { "op": "set_edge_filter", "edgeId": edges[1]["id"], "filter": null },
+                { "op": "disconnect", "from": 2, "to": 3, "type": "error" },
+                { "op": "disconnect", "edgeId": edges[0]["id"] },
+            ]),
+        )
+        .await;
     let left = draft(world, &workflow).await["edges"].clone();
     assert_eq!(left.as_array().unwrap().len(), 1);
     assert_eq!(left[0]["id"], edges[1]["id"]);
@@ -113,11 +140,25 @@ async fn nodes_are_removed_and_healed(world: &World) {
     let set = || ("set", json!({ "fields": {} }));
     let chain = graphs::chain(&[("manual_trigger", json!({})), set(), set(), set()]);
     let workflow = world.api.workflow_with("x", chain).await;
-    world.api.edit(&workflow, json!([{ "op": "remove_node", "nodeId": 2, "heal": true }])).await;
+    world
+        .api
+        .edit(
+            &workflow,
+            json!([{ "op": "remove_node", "nodeId": 2, "heal": true }]),
+        )
+        .await;
     let healed = draft(world, &workflow).await;
-    let ends: Vec<_> = healed["edges"].as_array().unwrap().iter().map(|edge| (&edge["from"], &edge["to"])).collect();
+    let ends: Vec<_> = healed["edges"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|edge| (&edge["from"], &edge["to"]))
+        .collect();
     assert!(ends.contains(&(&json!(1), &json!(3))), "{ends:?}");
-    world.api.edit(&workflow, json!([{ "op": "remove_node", "nodeId": 3 }])).await;
+    world
+        .api
+        .edit(&workflow, json!([{ "op": "remove_node", "nodeId": 3 }]))
+        .await;
     let cut = draft(world, &workflow).await;
     assert_eq!(cut["edges"], json!([]));
     assert_eq!(cut["nodes"].as_array().unwrap().len(), 2);
@@ -126,23 +167,62 @@ async fn nodes_are_removed_and_healed(world: &World) {
 async fn what_the_graph_cannot_follow_is_told_and_the_rest_applies(world: &World) {
     let workflow = world.api.workflow_with("x", graphs::small_flow()).await;
     let cases = [
-        (json!({ "op": "add_node", "tempId": "a", "kind": "teleport" }), "UNKNOWN_KIND"),
-        (json!({ "op": "add_node", "tempId": "a", "appId": "nowhere", "moduleSlug": "m" }), "UNKNOWN_KIND"),
+        (
+            json!({ "op": "add_node", "tempId": "a", "kind": "teleport" }),
+            "UNKNOWN_KIND",
+        ),
+        (
+            json!({ "op": "add_node", "tempId": "a", "appId": "nowhere", "moduleSlug": "m" }),
+            "UNKNOWN_KIND",
+        ),
         (json!({ "op": "add_node", "tempId": "kept", "kind": "stop" }), ""),
-        (json!({ "op": "add_node", "tempId": "kept", "kind": "stop" }), "DUPLICATE_TEMP_ID"),
-        (json!({ "op": "add_node", "tempId": "b", "kind": "stop", "after": 99 }), "NODE_NOT_FOUND"),
-        (json!({ "op": "update_params", "nodeId": 2, "params": { "fields": { "a": "{{1 +}}" } } }), "INVALID_"),
-        (json!({ "op": "update_params", "nodeId": "nobody", "params": {} }), "NODE_NOT_FOUND"),
-        (json!({ "op": "update_config", "nodeId": 2, "config": { "retries": 1 } }), "INVALID_CONFIG"),
+        (
+            json!({ "op": "add_node", "tempId": "kept", "kind": "stop" }),
+            "DUPLICATE_TEMP_ID",
+        ),
+        (
+            json!({ "op": "add_node", "tempId": "b", "kind": "stop", "after": 99 }),
+            "NODE_NOT_FOUND",
+        ),
+        (
+            json!({ "op": "update_params", "nodeId": 2, "params": { "fields": { "a": "{{1 +}}" } } }),
+            "INVALID_",
+        ),
+        (
+            json!({ "op": "update_params", "nodeId": "nobody", "params": {} }),
+            "NODE_NOT_FOUND",
+        ),
+        (
+            json!({ "op": "update_config", "nodeId": 2, "config": { "retries": 1 } }),
+            "INVALID_CONFIG",
+        ),
         (json!({ "op": "connect", "from": 1, "to": 2 }), "EDGE_EXISTS"),
         (json!({ "op": "connect", "from": 2, "to": 77 }), "NODE_NOT_FOUND"),
-        (json!({ "op": "connect", "from": 2, "to": "kept", "filter": "{{(}}" }), "INVALID_FILTER"),
-        (json!({ "op": "disconnect", "from": 2, "to": 1 }), "EDGE_NOT_FOUND"),
-        (json!({ "op": "disconnect", "edgeId": "nothing" }), "EDGE_NOT_FOUND"),
+        (
+            json!({ "op": "connect", "from": 2, "to": "kept", "filter": "{{(}}" }),
+            "INVALID_FILTER",
+        ),
+        (
+            json!({ "op": "disconnect", "from": 2, "to": 1 }),
+            "EDGE_NOT_FOUND",
+        ),
+        (
+            json!({ "op": "disconnect", "edgeId": "nothing" }),
+            "EDGE_NOT_FOUND",
+        ),
         (json!({ "op": "remove_node", "nodeId": 50 }), "NODE_NOT_FOUND"),
-        (json!({ "op": "rename_node", "nodeId": 50, "name": "x" }), "NODE_NOT_FOUND"),
-        (json!({ "op": "set_credential", "nodeId": 2, "credentialId": "cred_unknown" }), "CREDENTIAL"),
-        (json!({ "op": "set_edge_filter", "edgeId": "nothing", "filter": null }), "EDGE_NOT_FOUND"),
+        (
+            json!({ "op": "rename_node", "nodeId": 50, "name": "x" }),
+            "NODE_NOT_FOUND",
+        ),
+        (
+            json!({ "op": "set_credential", "nodeId": 2, "credentialId": "cred_unknown" }),
+            "CREDENTIAL",
+        ),
+        (
+            json!({ "op": "set_edge_filter", "edgeId": "nothing", "filter": null }),
+            "EDGE_NOT_FOUND",
+        ),
         (json!({ "op": "rename_node", "nodeId": 2, "name": "Renamed" }), ""),
     ];
     let ops: Vec<Value> = cases.iter().map(|(op, _)| op.clone()).collect();
@@ -170,16 +250,34 @@ async fn malformed_operations_reject_the_batch(world: &World) {
     for (op, path) in [
         (json!({ "op": "explode" }), "ops[1].op"),
         (json!({ "nodeId": 2 }), "ops[1].op"),
-        (json!({ "op": "rename_node", "nodeId": 2, "name": "y", "colour": 1 }), "ops[1].colour"),
-        (json!({ "op": "rename_node", "nodeId": true, "name": "y" }), "ops[1].nodeId"),
+        (
+            json!({ "op": "rename_node", "nodeId": 2, "name": "y", "colour": 1 }),
+            "ops[1].colour",
+        ),
+        (
+            json!({ "op": "rename_node", "nodeId": true, "name": "y" }),
+            "ops[1].nodeId",
+        ),
         (json!({ "op": "rename_node", "nodeId": 2 }), "ops[1].name"),
-        (json!({ "op": "rename_node", "nodeId": 2, "name": 5 }), "ops[1].name"),
-        (json!({ "op": "update_params", "nodeId": 2, "params": [] }), "ops[1].params"),
-        (json!({ "op": "update_params", "nodeId": 2, "params": {}, "mode": "mix" }), "ops[1].mode"),
+        (
+            json!({ "op": "rename_node", "nodeId": 2, "name": 5 }),
+            "ops[1].name",
+        ),
+        (
+            json!({ "op": "update_params", "nodeId": 2, "params": [] }),
+            "ops[1].params",
+        ),
+        (
+            json!({ "op": "update_params", "nodeId": 2, "params": {}, "mode": "mix" }),
+            "ops[1].mode",
+        ),
         (json!({ "op": "add_node", "kind": "set" }), "ops[1].tempId"),
         (json!({ "op": "add_node", "tempId": "a" }), "ops[1].kind"),
         (json!({ "op": "connect", "from": 1 }), "ops[1].to"),
-        (json!({ "op": "connect", "from": 1, "to": 2, "type": "maybe" }), "ops[1].type"),
+        (
+            json!({ "op": "connect", "from": 1, "to": 2, "type": "maybe" }),
+            "ops[1].type",
+        ),
         (json!({ "op": "disconnect" }), "ops[1].edgeId"),
     ] {
         let answer = edit(world, &workflow, json!({ "ops": [good, op] })).await;
@@ -195,7 +293,9 @@ async fn a_dry_run_saves_nothing(world: &World) {
     let workflow = world.api.workflow_with("x", graphs::small_flow()).await;
     let before = draft(world, &workflow).await;
     let ops = json!([{ "op": "add_node", "tempId": "a", "kind": "stop", "after": 2 }]);
-    let result = edit(world, &workflow, json!({ "ops": ops, "dryRun": true })).await.data(200);
+    let result = edit(world, &workflow, json!({ "ops": ops, "dryRun": true }))
+        .await
+        .data(200);
     assert_eq!(result["applied"], json!({ "a": 3 }));
     assert_eq!(result["updatedAt"], before["updatedAt"]);
     assert_eq!(draft(world, &workflow).await, before);
@@ -208,10 +308,14 @@ async fn an_atomic_batch_is_all_or_nothing(world: &World) {
         { "op": "rename_node", "nodeId": 2, "name": "y" },
         { "op": "remove_node", "nodeId": 9 },
     ]);
-    edit(world, &workflow, json!({ "ops": ops, "atomic": true })).await.invalid("ops[1]");
+    edit(world, &workflow, json!({ "ops": ops, "atomic": true }))
+        .await
+        .invalid("ops[1]");
     assert_eq!(draft(world, &workflow).await, before);
     let ops = json!([{ "op": "rename_node", "nodeId": 2, "name": "y" }]);
-    let _ = edit(world, &workflow, json!({ "ops": ops, "atomic": true })).await.data(200);
+    let _ = edit(world, &workflow, json!({ "ops": ops, "atomic": true }))
+        .await
+        .data(200);
     assert_eq!(draft(world, &workflow).await["nodes"][1]["name"], "y");
 }
 
@@ -219,7 +323,11 @@ async fn a_batch_says_what_it_was_computed_against(world: &World) {
     let workflow = world.api.workflow_with("x", graphs::small_flow()).await;
     let path = format!("/workflows/{workflow}/ops");
     let ops = json!([{ "op": "rename_node", "nodeId": 2, "name": "y" }]);
-    world.api.post(&path, json!({ "ops": ops })).await.invalid("expectedUpdatedAt");
+    world
+        .api
+        .post(&path, json!({ "ops": ops }))
+        .await
+        .invalid("expectedUpdatedAt");
     let null = json!({ "ops": ops, "expectedUpdatedAt": null });
     world.api.post(&path, null).await.invalid("expectedUpdatedAt");
     let now = draft(world, &workflow).await["updatedAt"].as_i64().unwrap();
@@ -228,10 +336,18 @@ async fn a_batch_says_what_it_was_computed_against(world: &World) {
         world.api.post(&path, body).await.error(409, "workflow_modified");
     }
     let body = json!({ "ops": ops, "expectedUpdatedAt": now });
-    let next = world.api.post(&path, body.clone()).await.data(200)["updatedAt"].as_i64().unwrap();
+    let next = world.api.post(&path, body.clone()).await.data(200)["updatedAt"]
+        .as_i64()
+        .unwrap();
     assert!(next > now);
     world.api.post(&path, body).await.error(409, "workflow_modified");
-    let missing = world.api.post("/workflows/wf_unknown/ops", json!({ "ops": ops, "expectedUpdatedAt": 1 })).await;
+    let missing = world
+        .api
+        .post(
+            "/workflows/wf_unknown/ops",
+            json!({ "ops": ops, "expectedUpdatedAt": 1 }),
+        )
+        .await;
     missing.error(404, "NOT_FOUND");
 }
 
@@ -258,10 +374,16 @@ async fn of_fifty_edits_at_once_one_wins(world: &World) {
 
 async fn node_ids_are_never_used_again(world: &World) {
     let workflow = world.api.workflow_with("x", graphs::small_flow()).await;
-    world.api.edit(&workflow, json!([{ "op": "remove_node", "nodeId": 2 }])).await;
+    world
+        .api
+        .edit(&workflow, json!([{ "op": "remove_node", "nodeId": 2 }]))
+        .await;
     let add = json!([{ "op": "add_node", "tempId": "a", "kind": "stop" }]);
     assert_eq!(world.api.edit(&workflow, add.clone()).await["applied"]["a"], 3);
-    world.api.edit(&workflow, json!([{ "op": "remove_node", "nodeId": 3 }])).await;
+    world
+        .api
+        .edit(&workflow, json!([{ "op": "remove_node", "nodeId": 3 }]))
+        .await;
     assert_eq!(world.api.edit(&workflow, add).await["applied"]["a"], 4);
 }
 
@@ -269,12 +391,21 @@ async fn batches_have_their_limits(world: &World) {
     let workflow = world.api.workflow("x").await;
     let stop = |number: usize| json!({ "op": "add_node", "tempId": format!("t{number}"), "kind": "stop" });
     let ops = |count| (0..count).map(stop).collect::<Vec<_>>();
-    edit(world, &workflow, json!({ "ops": ops(201) })).await.invalid("ops");
+    edit(world, &workflow, json!({ "ops": ops(201) }))
+        .await
+        .invalid("ops");
     for _ in 0..2 {
         world.api.edit(&workflow, json!(ops(200))).await;
     }
     let result = edit(world, &workflow, json!({ "ops": ops(101) })).await.data(200);
     assert_eq!(result["applied"].as_object().unwrap().len(), 100);
-    assert!(text(&result["errors"][0]).contains("TOO_MANY_NODES"), "{}", result["errors"]);
-    assert_eq!(draft(world, &workflow).await["nodes"].as_array().unwrap().len(), 500);
+    assert!(
+        text(&result["errors"][0]).contains("TOO_MANY_NODES"),
+        "{}",
+        result["errors"]
+    );
+    assert_eq!(
+        draft(world, &workflow).await["nodes"].as_array().unwrap().len(),
+        500
+    );
 }

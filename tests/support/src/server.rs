@@ -138,6 +138,11 @@ impl Server {
         }
     }
 
+    /// The REST listener.
+    pub fn rest_address(&self) -> SocketAddr {
+        self.rest
+    }
+
     /// URL of the REST listener.
     pub fn rest_url(&self) -> String {
         let scheme = self.options.certificate.as_ref().map_or("http", |_| "https");
