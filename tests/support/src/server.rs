@@ -149,15 +149,14 @@ impl Server {
         format!("{scheme}://{}", self.rest)
     }
 
-<<<<<<< HEAD
     /// Id of the server's process.
     pub fn pid(&self) -> u32 {
         self.process.lock().unwrap_or_else(PoisonError::into_inner).id()
-=======
+    }
+
     /// URL of the database; nothing when it is SQLite in the data directory.
     pub fn database_url(&self) -> Option<&str> {
         self.options.database_url.as_deref()
->>>>>>> tests
     }
 
     /// The data directory.
