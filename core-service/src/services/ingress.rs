@@ -11,8 +11,9 @@ use engine::kinds::{ResponseMode, Verify};
 use engine::start::{Start, StartError, StartFrom};
 use serde_json::{Map, Value, json};
 
+use super::run::start;
 use super::target::Target;
-use super::{Services, service, start};
+use super::{Services, service};
 use crate::auth::Authorized;
 use crate::clock;
 use crate::error::{Error, Result};
