@@ -25,7 +25,7 @@ async fn what_is_no_graph_is_refused(world: &World) {
     let connect =
         |from: i64, to: i64, edge: &str| json!({ "op": "connect", "from": from, "to": to, "type": edge });
     for (what, ops, named) in [
-        ("a cycle", json!([connect(4, 2, "normal")]), "graph"),
+        ("a cycle", json!([connect(4, 2, "normal")]), "nodes[2]"),
         ("a self-loop", json!([connect(3, 3, "normal")]), "nodes[3]"),
         ("into a trigger", json!([connect(3, 1, "normal")]), "nodes[1]"),
         ("out of a stop", json!([connect(5, 3, "normal")]), "nodes[5]"),
