@@ -40,6 +40,11 @@ impl Runs {
         request: v1::StartRunRequest,
     ) -> Result<tonic::Response<v1::StartRunResponse>> {
         let started = start::by_call(&self.services, &caller, request).await?;
+        tracing::info!(
+            run_id = started.run_id,
+            replayed = started.replayed,
+            "a run was started"
+        );
         let data = Some(v1::RunStarted {
             run_id: started.run_id,
         });
