@@ -160,6 +160,16 @@ impl Core {
         Ok(router.serve_with_incoming_shutdown(incoming, shutdown).await?)
     }
 
+    /// Whether the core cannot go on.
+    pub fn is_broken(&self) -> bool {
+        self.runtime.is_broken()
+    }
+
+    /// Returns when the core cannot go on and the process should end.
+    pub async fn broken(&self) {
+        self.runtime.broken().await;
+    }
+
     /// Tells load balancers that no more requests should come.
     pub async fn announce_shutdown(&self) {
         self.health.stop().await;
