@@ -165,7 +165,7 @@ fn the_facade_does_not_know_the_core() {
 fn the_contract_depends_on_none_of_its_users() {
     let tree = dependencies("contract");
     assert!(tree.contains("prost"), "the tree is not the contract's: {tree:?}");
-    for absent in ["core-service", "rest-facade", "engine", "sqlx", "tokio"] {
+    for absent in ["core-service", "rest-facade", "engine", "sqlx", "axum"] {
         assert!(!tree.contains(absent), "the contract depends on {absent}");
     }
 }
