@@ -11,8 +11,9 @@ use engine::kinds::{ResponseMode, Verify};
 use engine::start::{Start, StartError, StartFrom};
 use serde_json::{Map, Value, json};
 
+use super::run::start;
 use super::target::Target;
-use super::{Services, service, start};
+use super::{Services, service};
 use crate::auth::Authorized;
 use crate::clock;
 use crate::error::{Error, Result};
@@ -63,6 +64,11 @@ impl WebhookIngress {
                 | StartRunError::Plan(PlanError::NotFound) => not_live(),
                 error => error.into(),
             })?;
+        tracing::debug!(
+            run_id = started.run_id,
+            replayed = started.replayed,
+            "a webhook was accepted"
+        );
         let body = format!(
             "{{\"data\":{{\"runId\":\"{}\",\"accepted\":true}}}}",
             started.run_id

@@ -120,7 +120,8 @@ fn checked_recurrence(recurrence: &v1::ScheduleRecurrence) -> Result<Vec<u8>> {
     if let Some(members) = stored.as_object_mut() {
         members.retain(|_, value| value.as_array().is_none_or(|items| !items.is_empty()));
     }
-    Recurrence::parse(&stored).map_err(|problems| {
+    let followed = Recurrence::parse(&stored).and_then(|recurrence| recurrence.validate());
+    followed.map_err(|problems| {
         let place = |path: String| match path.as_str() {
             "" => "recurrence".to_owned(),
             path => format!("recurrence.{path}"),

@@ -4,6 +4,7 @@ mod deploy;
 mod edit;
 mod list;
 mod ops;
+mod resolve;
 
 pub(super) use deploy::frozen;
 
@@ -107,14 +108,6 @@ impl Workflows {
         _caller: Authorized<WorkflowWrite>,
         _request: v1::SetWorkflowTagsRequest,
     ) -> Result<v1::SetWorkflowTagsResponse> {
-        Err(Error::unimplemented())
-    }
-
-    async fn resolve_expression(
-        &self,
-        _caller: Authorized<WorkflowRead>,
-        _request: v1::ResolveExpressionRequest,
-    ) -> Result<v1::ResolveExpressionResponse> {
         Err(Error::unimplemented())
     }
 
