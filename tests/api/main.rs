@@ -1,4 +1,8 @@
 //! The product through its public doors: real processes, real sockets, both databases.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests read their settings from the environment"
+)]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 /// Makes two tests of each case, which is an `async fn(&World)` of the module that lists it.
