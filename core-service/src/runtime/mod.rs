@@ -58,6 +58,7 @@ pub use config::RuntimeConfig;
 pub use error::{PlanError, ReportError, RequestError, RuntimeError, StartRunError};
 pub use metrics::MetricsSnapshot;
 pub use plans::GraphRef;
+pub use rebuild::Events;
 pub use record::Trigger;
 pub use report::Report;
 pub use start::{StartRun, Started};
@@ -213,6 +214,22 @@ impl Runtime {
     /// [`ReportError`]
     pub async fn report(&self, organization_id: &str, run_id: &str) -> Result<Report, ReportError> {
         self.shared.report(organization_id, run_id).await
+    }
+
+    /// What happened in an attempt of a run from a segment of its journal on, as far as it is durable. The caller has
+    /// seen that the run is the organization's.
+    ///
+    /// # Errors
+    /// [`ReportError`]
+    pub async fn events(
+        &self,
+        organization_id: &str,
+        run_id: &str,
+        attempt: i64,
+        from_seq: i64,
+    ) -> Result<Events, ReportError> {
+        let store = &self.shared.store;
+        Ok(rebuild::events(store, organization_id, run_id, attempt, from_seq).await?)
     }
 
     /// Watches a run. Make this first and read the run then, so that no change is missed in between.
