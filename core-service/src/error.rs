@@ -22,17 +22,17 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug)]
 pub struct Error {
     reason: ErrorReason,
-    message: String,
+    message: Box<str>,
     violations: Vec<Violation>,
-    base_url: Option<String>,
+    base_url: Option<Box<str>>,
     retry_after: Option<std::time::Duration>,
-    allow: Option<String>,
+    allow: Option<Box<str>>,
     cause: Option<Cause>,
 }
 
 impl Error {
     /// An error with a sentence that says what is wrong and what would help.
-    pub fn new(reason: ErrorReason, message: impl Into<String>) -> Self {
+    pub fn new(reason: ErrorReason, message: impl Into<Box<str>>) -> Self {
         Self {
             reason,
             message: message.into(),
@@ -75,7 +75,7 @@ impl Error {
     }
 
     /// The service cannot do it now; waiting helps.
-    pub fn unavailable(message: impl Into<String>) -> Self {
+    pub fn unavailable(message: impl Into<Box<str>>) -> Self {
         let mut error = Self::new(ErrorReason::Unavailable, message);
         error.retry_after = Some(std::time::Duration::from_secs(1));
         error
@@ -95,14 +95,14 @@ impl Error {
 
     /// Adds where to go instead.
     #[must_use]
-    pub fn with_base_url(mut self, base_url: impl Into<String>) -> Self {
+    pub fn with_base_url(mut self, base_url: impl Into<Box<str>>) -> Self {
         self.base_url = Some(base_url.into());
         self
     }
 
     /// Adds the HTTP methods that are allowed instead.
     #[must_use]
-    pub fn with_allow(mut self, methods: impl Into<String>) -> Self {
+    pub fn with_allow(mut self, methods: impl Into<Box<str>>) -> Self {
         self.allow = Some(methods.into());
         self
     }
@@ -133,7 +133,10 @@ impl Error {
         }
         let row = self.reason.row();
         let mut metadata = std::collections::HashMap::new();
-        metadata.extend(self.base_url.map(|base_url| (BASE_URL.to_owned(), base_url)));
+        metadata.extend(
+            self.base_url
+                .map(|base_url| (BASE_URL.to_owned(), base_url.into())),
+        );
         let mut details = ErrorDetails::with_error_info(row.name, DOMAIN, metadata);
         for violation in self.violations {
             details.add_bad_request_violation(violation.path, violation.message);
