@@ -345,22 +345,24 @@ async fn the_trigger_says_the_method(world: &World) {
 
 async fn a_repeated_delivery_is_one_run(world: &World) {
     let (workflow, webhook) = live(world).await;
-    for header in ["webhook-id", "idempotency-key"] {
-        let calls = (0..20).map(|number| {
-            let (api, webhook) = (world.api.clone(), webhook.clone());
-            async move {
-                accepted(
-                    &api.call_hook(&webhook, &[(header, "msg_1")], json!({ "number": number }))
-                        .await,
-                )
-            }
-        });
-        let runs = together(calls).await;
-        assert!(runs.iter().all(|run| *run == runs[0]), "{header}: {runs:?}");
-        let other = accepted(&world.api.call_hook(&webhook, &[(header, "msg_2")], order()).await);
-        assert_ne!(other, runs[0]);
-        break;
-    }
+    let calls = (0..20).map(|number| {
+        let (api, webhook) = (world.api.clone(), webhook.clone());
+        async move {
+            accepted(
+                &api.call_hook(&webhook, &[("webhook-id", "msg_1")], json!({ "number": number }))
+                    .await,
+            )
+        }
+    });
+    let runs = together(calls).await;
+    assert!(runs.iter().all(|run| *run == runs[0]), "{runs:?}");
+    let other = accepted(
+        &world
+            .api
+            .call_hook(&webhook, &[("webhook-id", "msg_2")], order())
+            .await,
+    );
+    assert_ne!(other, runs[0]);
     let counted = world
         .api
         .all_pages(&format!("/runs?workflowId={workflow}"))
