@@ -75,7 +75,9 @@ impl Progress {
                 }
                 Command::AbortExecution(key) => {
                     // One that an earlier step of the same stretch asked for must not begin any more.
-                    self.commands.retain(|earlier| !matches!(earlier, Command::Execute(execute) if execute.key == key));
+                    self.commands.retain(
+                        |earlier| !matches!(earlier, Command::Execute(execute) if execute.key == key),
+                    );
                     self.commands.push(Command::AbortExecution(key));
                 }
                 Command::AbortExecutions => {
