@@ -54,7 +54,7 @@ pub use plans::GraphRef;
 pub use record::Trigger;
 pub use report::Report;
 pub use start::{StartRun, Started};
-pub use surroundings::{NoSurroundings, Surroundings, SurroundingsSource};
+pub use surroundings::{NoSurroundings, Surroundings, SurroundingsError, SurroundingsSource};
 
 use crate::nodes::Registry;
 use crate::store::{Store, Topic};

@@ -39,11 +39,16 @@ impl GraphRef {
     }
 }
 
+/// What every reference to a variable begins with, in JSON as well.
+const VARIABLES: &[u8] = b"$vars";
+
 /// A plan and the custom functions its graph froze.
 #[derive(Clone)]
 pub(super) struct Compiled {
     pub(super) plan: Arc<Plan>,
     pub(super) functions: Arc<[FrozenFunction]>,
+    /// Whether any of its templates may read a variable.
+    pub(super) reads_variables: bool,
 }
 
 /// The canonical JSON of a frozen graph.
@@ -114,6 +119,7 @@ impl Plans {
         Ok(Compiled {
             plan: Arc::new(plan),
             functions: frozen.functions.into(),
+            reads_variables: bytes.windows(VARIABLES.len()).any(|window| window == VARIABLES),
         })
     }
 }

@@ -4,6 +4,7 @@ mod deploy;
 mod edit;
 mod list;
 mod ops;
+mod tags;
 
 pub(super) use deploy::frozen;
 
@@ -100,14 +101,6 @@ impl Workflows {
             issues,
         };
         Ok(v1::ValidateWorkflowResponse { data: Some(result) })
-    }
-
-    async fn set_workflow_tags(
-        &self,
-        _caller: Authorized<WorkflowWrite>,
-        _request: v1::SetWorkflowTagsRequest,
-    ) -> Result<v1::SetWorkflowTagsResponse> {
-        Err(Error::unimplemented())
     }
 
     async fn resolve_expression(
