@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use core_service::nodes::Registry;
 use core_service::runtime::{GraphRef, NoSurroundings, Runtime, RuntimeConfig, StartRun, Trigger};
-use core_service::store::{Actor, DatabaseUrl, Graph, RunStatus, Store};
+use core_service::store::{Actor, DatabaseUrl, Founding, Graph, RunStatus, Store};
 use engine::start::{Start, StartFrom};
 use serde_json::{Value, json};
 use test_support::TemporaryDirectory;
@@ -32,7 +32,15 @@ async fn measure() {
     };
     let store = Store::open(&url).await.unwrap();
     let organization = store
-        .create_organization(&Actor::default(), "Bench", "unlimited", "bench@example.com")
+        .found_organization(
+            &Actor::default(),
+            &Founding {
+                name: "Bench",
+                plan_id: "unlimited",
+                owner_email: "bench@example.com",
+                key: None,
+            },
+        )
         .await
         .unwrap();
     let registry = Arc::new(Registry::new());
@@ -43,10 +51,11 @@ async fn measure() {
         RuntimeConfig::default(),
     );
     let runtime = runtime.await.unwrap();
-    let start = start(organization.organization_id);
+    let mut start = start(organization.organization_id);
 
     // The first start stores the graph and compiles it.
     let first = runtime.start_run(start.clone()).await.unwrap();
+    start.graph = GraphRef::Stored(start.graph.content_hash().to_owned());
     let output = first
         .ended
         .and_then(|state| state.last_output().cloned())

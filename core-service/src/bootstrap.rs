@@ -9,7 +9,7 @@ use contract::v1::Scope;
 use crate::auth::{ApiKeyText, KeyHasher};
 use crate::config::ServeOptions;
 use crate::secret::{Secret, SecretError, Vault, read_private, write_private};
-use crate::store::{Founding, Store, StoreError};
+use crate::store::{Founding, FoundingKey, Store, StoreError};
 
 const OPERATOR_TOKEN_FILE: &str = "operator-token";
 const INITIAL_KEY_FILE: &str = "initial-api-key";
@@ -123,8 +123,10 @@ pub async fn first_start(
         name: "Default",
         plan_id: "unlimited",
         owner_email: "owner@localhost",
-        key_hash: &hasher.hash(&key),
-        scopes: &all_scopes(),
+        key: Some(FoundingKey {
+            hash: &hasher.hash(&key),
+            scopes: &all_scopes(),
+        }),
     };
     match store.found_first_organization(&founding).await? {
         Some(_) => Ok(Some(FirstKey {

@@ -25,6 +25,10 @@ use crate::status::{Failure, JSON};
 use crate::transcode::{self, AnswerError, Incoming, Outgoing, OutgoingEvent};
 use crate::{Facade, FacadeConfig};
 
+/// How long, and how far, a body that is refused is read on.
+const LINGER: Duration = Duration::from_secs(5);
+const LINGER_BYTES: usize = 64 << 20;
+
 /// The route that answered: an extension of the response, for whoever measures.
 #[derive(Debug, Clone, Copy)]
 pub struct MatchedRoute(pub &'static Route);
@@ -255,6 +259,7 @@ pub(crate) async fn limited(
         .get(CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse().ok());
     if length.is_some_and(|length: u64| length > limit as u64) {
+        tokio::spawn(linger(body));
         return Err(too_large());
     }
     match tokio::time::timeout(time, Limited::new(body, limit).collect()).await {
@@ -263,6 +268,22 @@ pub(crate) async fn limited(
         Ok(Err(_)) => Err(incomplete("has a body that ended early")),
         Err(_) => Err(incomplete("has a body that did not arrive in time")),
     }
+}
+
+/// Reads on for a while after an answer: a connection that closes while the client still writes takes the answer away.
+async fn linger(mut body: Body) {
+    let mut left = LINGER_BYTES;
+    let discard = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            let length = frame.data_ref().map_or(0, Bytes::len);
+            match left.checked_sub(length) {
+                Some(rest) => left = rest,
+                None => return,
+            }
+        }
+    };
+    // A client that takes longer has had its chance.
+    let _ = tokio::time::timeout(LINGER, discard).await;
 }
 
 /// Whether a body is `application/json`, or does not say what it is.

@@ -175,10 +175,24 @@ fn text_that_is_not_json_is_refused() {
         );
     }
     assert!(parse::<CreateWorkflowRequest>(b"{\"name\": \"\xff\"}").is_err());
-    assert!(
-        parse::<CreateWorkflowRequest>(b"[]").is_err(),
-        "an array is no object"
+}
+
+#[test]
+fn an_array_is_no_object_wherever_it_stands() {
+    assert!(parse::<CreateWorkflowRequest>(b"[]").is_err());
+    assert!(parse::<CreateWorkflowRequest>(br#"["name"]"#).is_err());
+    for (path, body) in [
+        ("seedFromRun", r#"{"seedFromRun": ["run_1", 1]}"#),
+        ("seedFromRun", r#"{"seedFromRun": null}"#),
+    ] {
+        assert_eq!(error_of::<StartRunRequest>(body).path, path);
+    }
+    assert_eq!(
+        error_of::<UpdateWorkflowRequest>(r#"{"recurrence": []}"#).path,
+        "recurrence"
     );
+    let columns = r#"{"name": "a", "columns": [[]]}"#;
+    assert_eq!(error_of::<CreateDatabaseRequest>(columns).path, "columns[0]");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use core_service::nodes::{BoxFuture, Execution, Executor, Registry};
+use core_service::nodes::{BoxFuture, Executed, Execution, Executor, Registry};
 use engine::expression::{CompiledValue, CustomFunctions};
 use engine::failure::NodeError;
 use engine::graph::Node;
@@ -74,7 +74,7 @@ impl Drop for UntilEnd<'_> {
 }
 
 impl Executor for Probe {
-    fn execute(&self, execution: Execution) -> BoxFuture<'_, Result<Value, NodeError>> {
+    fn execute(&self, execution: Execution) -> BoxFuture<'_, Result<Executed, NodeError>> {
         Box::pin(async move {
             let mut until_end = UntilEnd(Some(self));
             let run_id = Arc::clone(&execution.run_id);
@@ -100,7 +100,10 @@ impl Executor for Probe {
                 _ => Ok(json!({ "done": told })),
             };
             until_end.0 = None;
-            result
+            match told.as_str() {
+                "park" => Ok(Executed::Parked { due_at_ms: None }),
+                _ => result.map(Executed::Output),
+            }
         })
     }
 }

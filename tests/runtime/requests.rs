@@ -2,10 +2,12 @@
 
 use core_service::runtime::RequestError;
 use core_service::store::RunStatus;
-use serde_json::json;
+use engine::event::NodeKey;
+use engine::state::NodeStatus;
+use serde_json::{Value, json};
 
 use crate::graphs::{after_trigger, probe, set, start, wait};
-use crate::world::{Process, World};
+use crate::world::{PATIENCE, Process, World};
 
 on_both_databases!(
     a_cancel_stops_what_is_executed,
@@ -15,6 +17,8 @@ on_both_databases!(
     a_cancel_that_was_answered_stands,
     a_failed_node_runs_again_with_what_is_below,
     a_rerun_is_a_new_attempt_with_the_same_input,
+    one_answer_wins,
+    an_answer_reaches_another_process,
 );
 
 async fn cancel(process: &Process, world: &World, run_id: &str) -> Result<(), RequestError> {
@@ -211,4 +215,108 @@ async fn a_rerun_is_a_new_attempt_with_the_same_input(world: &World) {
         .map(|one| one.idempotency_key())
         .collect();
     assert_ne!(keys[0], keys[1], "another attempt is another request");
+}
+
+async fn answer(
+    process: &Process,
+    world: &World,
+    run_id: &str,
+    node: i64,
+    output: Value,
+) -> Result<(), RequestError> {
+    let (organization_id, run_id) = (world.organization_id.clone(), run_id.to_owned());
+    let key = NodeKey::root(node);
+    process
+        .call(move |runtime| async move { runtime.answer(&organization_id, &run_id, key, output).await })
+        .await
+}
+
+async fn one_answer_wins(world: &World) {
+    let process = world.process().await;
+    let graph = after_trigger(&[probe("park"), set(json!({ "by": "{{2.by}}" }))]);
+    let started = process
+        .start(start(&world.organization_id, &graph, json!({})))
+        .await
+        .unwrap();
+    world
+        .run_when(&started.run_id, |run| {
+            run.status == RunStatus::Waiting && run.process_id.is_none()
+        })
+        .await;
+    assert_eq!(process.runtime.metrics().runs_live, 0, "people take their time");
+    assert_eq!(
+        answer(&process, world, &started.run_id, 1, json!({})).await,
+        Err(RequestError::NotWaiting(1))
+    );
+    assert_eq!(
+        answer(&process, world, &started.run_id, 9, json!({})).await,
+        Err(RequestError::NotWaiting(9))
+    );
+    let (organization_id, run_id) = (world.organization_id.clone(), started.run_id.clone());
+    let outcomes = process
+        .call(|runtime| async move {
+            let answer = |by: i64| {
+                let (runtime, organization_id, run_id) =
+                    (runtime.clone(), organization_id.clone(), run_id.clone());
+                let output = json!({ "by": by });
+                tokio::spawn(async move {
+                    runtime
+                        .answer(&organization_id, &run_id, NodeKey::root(2), output)
+                        .await
+                })
+            };
+            let answers: Vec<_> = (0..10).map(answer).collect();
+            let mut outcomes = Vec::new();
+            for answer in answers {
+                outcomes.push(answer.await.unwrap());
+            }
+            outcomes
+        })
+        .await;
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+    let lost = |outcome: &&Result<(), RequestError>| **outcome == Err(RequestError::Answered(2));
+    assert_eq!(outcomes.iter().filter(lost).count(), 9, "{outcomes:?}");
+    assert_eq!(world.ended(&started.run_id).await.status, RunStatus::Succeeded);
+    let winner = outcomes.iter().position(Result::is_ok).unwrap();
+    let report = process.report(world, &started.run_id).await;
+    assert_eq!(**report.state.last_output().unwrap(), json!({ "by": winner }));
+}
+
+async fn an_answer_reaches_another_process(world: &World) {
+    if world.is_sqlite() {
+        return; // A SQLite database serves one process.
+    }
+    let (driving, other) = (world.process().await, world.process().await);
+    // While one node is executed there, another waits for an answer.
+    let mut graph = after_trigger(&[probe("wait"), probe("park")]);
+    graph["edges"][1] = json!({ "id": "1-3", "from": 1, "to": 3 });
+    let started = driving
+        .start(start(&world.organization_id, &graph, json!({})))
+        .await
+        .unwrap();
+    world.probe.begun(2).await;
+    let parked = async {
+        loop {
+            let report = driving.report(world, &started.run_id).await;
+            if report
+                .state
+                .nodes()
+                .any(|node| node.status == NodeStatus::Waiting)
+            {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, parked).await.unwrap();
+    assert_eq!(
+        answer(&other, world, &started.run_id, 3, json!({ "yes": true })).await,
+        Ok(())
+    );
+    assert_eq!(
+        answer(&other, world, &started.run_id, 3, json!({ "yes": false })).await,
+        Err(RequestError::Answered(3))
+    );
+    world.probe.open(1);
+    assert_eq!(world.ended(&started.run_id).await.status, RunStatus::Succeeded);
+    assert_eq!(driving.runtime.metrics().runs_succeeded, 1);
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use core_service::runtime::{
     NoSurroundings, Report, Runtime, RuntimeConfig, StartRun, StartRunError, Started,
 };
-use core_service::store::{Actor, DatabaseUrl, Run, Store};
+use core_service::store::{Actor, DatabaseUrl, Founding, Run, Store};
 use test_support::TemporaryDirectory;
 
 use crate::probe::Probe;
@@ -53,7 +53,15 @@ impl World {
     ) -> Self {
         let store = Store::open(&url).await.unwrap();
         let organization = store
-            .create_organization(&Actor::default(), "Acme", "unlimited", "owner@example.com")
+            .found_organization(
+                &Actor::default(),
+                &Founding {
+                    name: "Acme",
+                    plan_id: "unlimited",
+                    owner_email: "owner@example.com",
+                    key: None,
+                },
+            )
             .await
             .unwrap();
         let organization_id = organization.organization_id;

@@ -51,7 +51,7 @@ impl RunState {
         }
         let place = match &event.body {
             EventBody::RunStarted(started) => return self.fold_started(at_ms, started).map(|()| None),
-            EventBody::RunResumed { node } => return self.fold_resumed(*node).map(|()| None),
+            EventBody::RunResumed { node } => return self.fold_resumed(*node, at_ms).map(|()| None),
             EventBody::RunFinished { outcome, failure } => {
                 if self.finished.is_some() {
                     return Err(FoldError::WrongState("end"));
@@ -374,7 +374,9 @@ impl RunState {
         match (waits, self.waiting_since_ms) {
             (true, None) => self.waiting_since_ms = Some(at_ms),
             (false, Some(since)) => {
-                self.waited_ms += u64::try_from(at_ms.saturating_sub(since)).unwrap_or(0);
+                self.waited_ms = self
+                    .waited_ms
+                    .saturating_add(u64::try_from(at_ms.saturating_sub(since)).unwrap_or(0));
                 self.waiting_since_ms = None;
             }
             _ => {}

@@ -10,14 +10,16 @@ use crate::state::{Decision, NodeStatus, Place, RunState, Slot};
 
 impl RunState {
     /// The node, all below it and all that was cancelled are as they were before they began.
-    pub(crate) fn fold_resumed(&mut self, id: i64) -> Result<(), FoldError> {
+    pub(crate) fn fold_resumed(&mut self, id: i64, at_ms: i64) -> Result<(), FoldError> {
         let node = self
             .plan
             .index_of(id)
             .ok_or_else(|| FoldError::UnknownNode(id, String::new()))?;
-        if self.finished.take().is_none() {
-            return Err(FoldError::WrongState("resumption"));
-        }
+        let finished = self.finished.take().ok_or(FoldError::WrongState("resumption"))?;
+        // The time between is nobody's.
+        self.waited_ms = self
+            .waited_ms
+            .saturating_add(u64::try_from(at_ms.saturating_sub(finished.at_ms)).unwrap_or(0));
         self.failing = None;
         let plan = Arc::clone(&self.plan);
         let node = plan.outermost(node);

@@ -8,6 +8,7 @@ use moka::sync::Cache;
 use serde::Deserialize;
 
 use super::error::PlanError;
+use super::pace::Pace;
 use super::surroundings::SurroundingsSource;
 use crate::nodes::Registry;
 use crate::store::{self, Store};
@@ -47,6 +48,7 @@ const VARIABLES: &[u8] = b"$vars";
 pub(super) struct Compiled {
     pub(super) plan: Arc<Plan>,
     pub(super) functions: Arc<[FrozenFunction]>,
+    pub(super) pace: Pace,
     /// Whether any of its templates may read a variable.
     pub(super) reads_variables: bool,
 }
@@ -119,6 +121,7 @@ impl Plans {
         Ok(Compiled {
             plan: Arc::new(plan),
             functions: frozen.functions.into(),
+            pace: Pace::default(),
             reads_variables: bytes.windows(VARIABLES.len()).any(|window| window == VARIABLES),
         })
     }

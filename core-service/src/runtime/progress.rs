@@ -49,7 +49,9 @@ impl Progress {
         timers: &mut Timers,
     ) -> Result<(), StepFailure> {
         let now_ms = clock::now_ms();
-        let stepped = catch_unwind(AssertUnwindSafe(|| state.step(input, now_ms, context)));
+        let stepped = context
+            .pace
+            .run(|| catch_unwind(AssertUnwindSafe(|| state.step(input, now_ms, context))));
         match stepped {
             Ok(Ok(step)) => {
                 self.absorb(step, timers);

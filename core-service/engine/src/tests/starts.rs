@@ -118,6 +118,17 @@ fn a_scoped_run_starts_at_its_node_with_seeds_above() {
 }
 
 #[test]
+fn a_seed_for_the_trigger_is_its_output() {
+    let mut world = World::new(plan(&graph("1:webhook_trigger 2:set | 1-2")));
+    let seeds = vec![(1, Arc::new(json!({ "body": 7 })))];
+    world.input(Input::Start(Start {
+        seeds,
+        ..Start::manual()
+    }));
+    assert_eq!(**world.state.output(1).unwrap(), json!({ "body": 7 }));
+}
+
+#[test]
 fn seeds_name_nodes_that_exist() {
     let mut world = World::new(plan(&graph("1:set |")));
     let seeds = vec![(7, Arc::new(json!({})))];

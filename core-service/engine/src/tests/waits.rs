@@ -112,3 +112,19 @@ fn nobody_answers_in_time() {
     assert_eq!(names(&world.fire()), ["failed 2", "run failed"]);
     assert_eq!(world.finished.unwrap().1.unwrap().code, "NODE_TIMEOUT");
 }
+
+#[test]
+fn the_time_before_a_retry_does_not_count() {
+    let graph = graph("1:manual_trigger 2:call | 1-2");
+    let mut world = World::new(plan(&graph));
+    world.input(Input::Start(Start {
+        timeout_ms: Some(10_000),
+        ..Start::manual()
+    }));
+    world.now_ms = 5_000;
+    world.finish(2, Err(crate::failure::NodeError::new("HTTP_ERROR", "no")));
+    world.finished = None;
+    world.now_ms = 1_000_000;
+    world.input(Input::RetryNode(2));
+    assert_eq!(world.timers[&TimerKey::Run], 1_000_000 + 6_000);
+}
