@@ -11,6 +11,7 @@ use contract::validation::Violation;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
+use crate::secret::SecretError;
 use crate::store::StoreError;
 
 /// The result of a service's method.
@@ -169,9 +170,28 @@ impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::NotFound(noun) => Self::not_found(noun),
+            StoreError::NoSeat => Self::new(
+                ErrorReason::SeatLimitReached,
+                "Members and pending invitations take all the seats of the plan.",
+            ),
             StoreError::NulInText => Self::invalid("", "text must not contain the NUL character"),
             error if error.is_temporary() => {
                 Self::unavailable("The database does not answer; try again soon.").with_cause(error)
+            }
+            error => Self::internal(error),
+        }
+    }
+}
+
+impl From<SecretError> for Error {
+    fn from(error: SecretError) -> Self {
+        match error {
+            SecretError::Store(error) => error.into(),
+            error @ (SecretError::MissingVersion { .. }
+            | SecretError::WrongKey
+            | SecretError::File { .. }) => {
+                Self::unavailable("This server cannot use its master key; its operator finds why in the log.")
+                    .with_cause(error)
             }
             error => Self::internal(error),
         }

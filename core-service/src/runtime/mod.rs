@@ -62,7 +62,7 @@ pub use rebuild::Events;
 pub use record::Trigger;
 pub use report::Report;
 pub use start::{StartRun, Started};
-pub use surroundings::{NoSurroundings, Surroundings, SurroundingsSource};
+pub use surroundings::{NoSurroundings, Surroundings, SurroundingsError, SurroundingsSource};
 pub use watch::Watch;
 
 use crate::nodes::Registry;

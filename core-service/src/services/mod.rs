@@ -4,13 +4,21 @@
 //! `service!` puts them behind tonic's trait; a method that is missing, or that asks for another scope than its proto
 //! says, does not compile.
 
+mod activity;
 mod admin;
+mod catalog;
 mod change;
 mod cursor;
+mod folder;
 mod graph;
 mod ingress;
+mod invitation;
+mod member;
 mod run;
+mod tag;
 mod target;
+mod team;
+mod variable;
 mod webhook;
 mod workflow;
 
@@ -29,7 +37,9 @@ use crate::auth::{Authorized, Gate, KeyHasher};
 use crate::error::{Error, Result};
 use crate::nodes::Registry;
 use crate::runtime::Runtime;
+use crate::secret::Vault;
 use crate::store::Store;
+use crate::variables::Variables;
 
 /// What all services work with. Cheap to clone.
 #[derive(Clone)]
@@ -42,6 +52,10 @@ pub struct Services {
     pub registry: Arc<Registry>,
     /// What webhooks lead to.
     pub targets: WebhookTargets,
+    /// Seals what is secret.
+    pub vault: Vault,
+    /// What runs know of variables, told of changes.
+    pub variables: Variables,
     /// The gate, which is told of changes to keys and plans.
     pub gate: Gate,
     /// Hashes new keys.
@@ -55,8 +69,16 @@ pub struct Services {
 impl Services {
     /// The routes of every service there is. Methods of the contract's other services answer UNIMPLEMENTED.
     pub fn routes(&self) -> Routes {
+        use contract::v1::activity_service_server::ActivityServiceServer;
         use contract::v1::admin_service_server::AdminServiceServer;
+        use contract::v1::catalog_service_server::CatalogServiceServer;
+        use contract::v1::folder_service_server::FolderServiceServer;
+        use contract::v1::invitation_service_server::InvitationServiceServer;
+        use contract::v1::member_service_server::MemberServiceServer;
         use contract::v1::run_service_server::RunServiceServer;
+        use contract::v1::tag_service_server::TagServiceServer;
+        use contract::v1::team_service_server::TeamServiceServer;
+        use contract::v1::variable_service_server::VariableServiceServer;
         use contract::v1::webhook_ingress_service_server::WebhookIngressServiceServer;
         use contract::v1::webhook_service_server::WebhookServiceServer;
         use contract::v1::workflow_service_server::WorkflowServiceServer;
@@ -68,6 +90,14 @@ impl Services {
                 WebhookIngressServiceServer::new(ingress::WebhookIngress::new(self))
                     .max_decoding_message_size(ingress::MAX_MESSAGE_BYTES),
             )
+            .add_service(VariableServiceServer::new(variable::Variables::new(self)))
+            .add_service(TeamServiceServer::new(team::Teams::new(self)))
+            .add_service(FolderServiceServer::new(folder::Folders::new(self)))
+            .add_service(TagServiceServer::new(tag::Tags::new(self)))
+            .add_service(MemberServiceServer::new(member::Members::new(self)))
+            .add_service(InvitationServiceServer::new(invitation::Invitations::new(self)))
+            .add_service(ActivityServiceServer::new(activity::ActivityFeed::new(self)))
+            .add_service(CatalogServiceServer::new(catalog::Catalog::new(self)))
             .add_service(AdminServiceServer::new(admin::Admin::new(self)))
     }
 }

@@ -29,6 +29,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(1, "0001_tenants"),
     migration!(2, "0002_workflows"),
     migration!(3, "0003_runs"),
+    migration!(4, "0004_secrets"),
 ];
 
 /// The advisory lock that lets one node migrate while others wait ("switchyd" as a number).
