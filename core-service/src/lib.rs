@@ -10,6 +10,7 @@ pub mod clock;
 pub mod config;
 pub mod error;
 pub mod id;
+pub mod javascript;
 pub mod metrics;
 pub mod nodes;
 pub mod operations;
@@ -17,6 +18,7 @@ pub mod runtime;
 pub mod secret;
 pub mod services;
 pub mod store;
+pub mod table;
 
 use std::future::Future;
 use std::sync::Arc;

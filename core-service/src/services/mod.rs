@@ -7,11 +7,15 @@
 mod admin;
 mod change;
 mod cursor;
+mod database;
+mod function;
 mod graph;
 mod ingress;
+mod reference;
 mod report;
 mod run;
 mod start;
+mod structure;
 mod target;
 mod webhook;
 mod workflow;
@@ -58,7 +62,10 @@ impl Services {
     /// The routes of every service there is. Methods of the contract's other services answer UNIMPLEMENTED.
     pub fn routes(&self) -> Routes {
         use contract::v1::admin_service_server::AdminServiceServer;
+        use contract::v1::database_service_server::DatabaseServiceServer;
+        use contract::v1::function_service_server::FunctionServiceServer;
         use contract::v1::run_service_server::RunServiceServer;
+        use contract::v1::structure_service_server::StructureServiceServer;
         use contract::v1::webhook_ingress_service_server::WebhookIngressServiceServer;
         use contract::v1::webhook_service_server::WebhookServiceServer;
         use contract::v1::workflow_service_server::WorkflowServiceServer;
@@ -71,6 +78,9 @@ impl Services {
                     .max_decoding_message_size(ingress::MAX_MESSAGE_BYTES),
             )
             .add_service(AdminServiceServer::new(admin::Admin::new(self)))
+            .add_service(DatabaseServiceServer::new(database::Databases::new(self)))
+            .add_service(StructureServiceServer::new(structure::Structures::new(self)))
+            .add_service(FunctionServiceServer::new(function::Functions::new(self)))
     }
 }
 
@@ -156,6 +166,14 @@ const MAX_PAGE: i64 = 200;
 /// The size of a page: what is asked for, at most [`MAX_PAGE`]. Validation has refused what is below one.
 fn page_size(limit: Option<i32>, default: i64) -> i64 {
     limit.map_or(default, i64::from).min(MAX_PAGE)
+}
+
+/// Cuts a list that was read with one row more than `size`, and tells whether that row was there.
+fn cut<T>(rows: &mut Vec<T>, size: i64) -> bool {
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    let truncated = rows.len() > size;
+    rows.truncate(size);
+    truncated
 }
 
 /// `Some` of a text that is not empty.
