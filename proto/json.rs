@@ -80,52 +80,45 @@ pub(crate) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     T::deserialize(deserializer).map(Some)
 }
 
-/// Adapter of a nullable timestamp: ISO-8601 in UTC with milliseconds, `2026-01-31T09:30:00.000Z`.
-pub(crate) mod timestamp {
-    use pbjson_types::Timestamp;
-    use serde::{Deserialize, Deserializer, Serializer};
+/// A message that is an object and nothing else: serde's derives would take an array of its fields, too.
+struct Object<T>(T);
 
-    use super::civil_date;
-
-    const SECONDS_A_DAY: i64 = 86_400;
-
-    pub(crate) fn serialize<S: Serializer>(
-        time: &Option<Timestamp>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let Some(time) = time else {
-            return serializer.serialize_none();
-        };
-        let (year, month, day) = civil_date(time.seconds.div_euclid(SECONDS_A_DAY));
-        let second = time.seconds.rem_euclid(SECONDS_A_DAY);
-        serializer.collect_str(&format_args!(
-            "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:03}Z",
-            second / 3600,
-            second / 60 % 60,
-            second % 60,
-            time.nanos / 1_000_000
-        ))
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Timestamp>, D::Error> {
-        Option::deserialize(deserializer)
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = Object<T>;
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(serde::de::value::MapAccessDeserializer::new(entries)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(Fields(PhantomData))
     }
 }
 
-/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
-fn civil_date(day: i64) -> (i64, i64, i64) {
-    // Years are counted from March, so that the leap day is a year's last; eras are 400 years of 146,097 days.
-    let from_march = day + 719_468;
-    let (era, day_of_era) = (from_march.div_euclid(146_097), from_march.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day_of_month = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = (month_from_march + 2) % 12 + 1;
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day_of_month)
+/// Reads a message that may be absent but not null.
+pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    Object::deserialize(deserializer).map(|object| Some(object.0))
+}
+
+/// Reads a message that may be null.
+pub(crate) fn nullable_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    Option::<Object<T>>::deserialize(deserializer).map(|object| object.map(|object| object.0))
+}
+
+/// Reads a list of messages.
+pub(crate) fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    let objects = Vec::<Object<T>>::deserialize(deserializer)?;
+    Ok(objects.into_iter().map(|object| object.0).collect())
 }
 
 /// The keys of a JSON object, in order; none when the text is not an object.
@@ -161,13 +154,12 @@ impl std::error::Error for JsonError {}
 /// The first thing that is wrong, with its path.
 pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
     check(text)?;
-    if let Ok(value) = serde_json::from_slice(text) {
+    if let Ok(Object(value)) = serde_json::from_slice(text) {
         return Ok(value);
     }
     // Read it again for the path: only requests that are refused pay for it.
-    locate(serde_path_to_error::deserialize(
-        &mut serde_json::Deserializer::from_slice(text),
-    ))
+    let deserializer = &mut serde_json::Deserializer::from_slice(text);
+    locate(serde_path_to_error::deserialize(deserializer)).map(|Object(value)| value)
 }
 
 /// Checks that a text is JSON, without duplicate keys and not deeper than [`MAX_DEPTH`].

@@ -6,7 +6,11 @@
 pub mod access;
 pub mod errors;
 pub mod json;
+#[cfg(feature = "options")]
+#[path = "build/options.rs"]
+pub mod options;
 pub mod rest;
+mod timestamp;
 pub mod validation;
 
 /// The messages and services of `switchyard.v1`.

@@ -9,7 +9,7 @@ use contract::v1::Scope;
 use crate::auth::{ApiKeyText, KeyHasher};
 use crate::config::ServeOptions;
 use crate::secret::{MasterKey, Secret, SecretError, read_private, write_private};
-use crate::store::{Founding, Store, StoreError};
+use crate::store::{Founding, FoundingKey, Store, StoreError};
 
 /// Setting and purpose of the wrapped secret that keys are hashed with.
 const KEY_HASH_SECRET: &str = "key-hash-secret";
@@ -135,8 +135,10 @@ pub async fn first_start(
         name: "Default",
         plan_id: "unlimited",
         owner_email: "owner@localhost",
-        key_hash: &hasher.hash(&key),
-        scopes: &all_scopes(),
+        key: Some(FoundingKey {
+            hash: &hasher.hash(&key),
+            scopes: &all_scopes(),
+        }),
     };
     match store.found_first_organization(&founding).await? {
         Some(_) => Ok(Some(FirstKey {

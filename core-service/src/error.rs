@@ -26,6 +26,7 @@ pub struct Error {
     violations: Vec<Violation>,
     base_url: Option<String>,
     retry_after: Option<std::time::Duration>,
+    allow: Option<String>,
     cause: Option<Cause>,
 }
 
@@ -38,6 +39,7 @@ impl Error {
             violations: Vec::new(),
             base_url: None,
             retry_after: None,
+            allow: None,
             cause: None,
         }
     }
@@ -98,6 +100,13 @@ impl Error {
         self
     }
 
+    /// Adds the HTTP methods that are allowed instead.
+    #[must_use]
+    pub fn with_allow(mut self, methods: impl Into<String>) -> Self {
+        self.allow = Some(methods.into());
+        self
+    }
+
     /// Adds how long to wait before the next try.
     #[must_use]
     pub fn with_retry_after(mut self, retry_after: std::time::Duration) -> Self {
@@ -132,7 +141,11 @@ impl Error {
         if let Some(retry_after) = self.retry_after {
             details.set_retry_info(Some(retry_after));
         }
-        Status::with_error_details(Code::from_i32(row.grpc_status), self.message, details)
+        let mut status = Status::with_error_details(Code::from_i32(row.grpc_status), self.message, details);
+        if let Some(allow) = self.allow.and_then(|methods| methods.parse().ok()) {
+            status.metadata_mut().insert("allow", allow);
+        }
+        status
     }
 }
 

@@ -38,7 +38,10 @@ pub fn check_function(parameters: &[&str], code: &str) -> Result<(), CodeProblem
     let body = check_body(parameters, code);
     if body.is_err() && begins_with_function(code) {
         // In two kinds of brackets, so that code cannot close them and go on.
-        return ["(", "["].into_iter().zip([")", "]"]).try_for_each(|(open, close)| check(open, code, close));
+        return ["(", "["]
+            .into_iter()
+            .zip([")", "]"])
+            .try_for_each(|(open, close)| check(open, code, close));
     }
     body
 }
@@ -146,13 +149,23 @@ mod tests {
 
     #[test]
     fn what_does_not_parse_is_named_with_its_line() {
-        for (code, wanted) in [("return a +", 1), ("const x = 1;\nconst y = ;\nreturn x", 2), ("{", 1)] {
+        for (code, wanted) in [
+            ("return a +", 1),
+            ("const x = 1;\nconst y = ;\nreturn x", 2),
+            ("{", 1),
+        ] {
             match check_function(&["a"], code) {
                 Err(CodeProblem::Syntax { line, .. }) => assert_eq!(line, wanted, "{code}"),
                 other => panic!("{code}: {other:?}"),
             }
         }
-        for code in ["function (a) { return a", "await a", "return a\0", "import x from 'y'", "function (a) {} + 1 {"] {
+        for code in [
+            "function (a) { return a",
+            "await a",
+            "return a\0",
+            "import x from 'y'",
+            "function (a) {} + 1 {",
+        ] {
             assert!(check_function(&["a"], code).is_err(), "{code}");
         }
     }
@@ -184,8 +197,17 @@ mod tests {
 
     #[test]
     fn words_of_the_language_are_no_parameters() {
-        for (name, is_one) in [("a", true), ("$x_1", true), ("class", false), ("eval", false), ("await", false)] {
-            assert!(is_parameter_name(name).is_ok_and(|found| found == is_one), "{name}");
+        for (name, is_one) in [
+            ("a", true),
+            ("$x_1", true),
+            ("class", false),
+            ("eval", false),
+            ("await", false),
+        ] {
+            assert!(
+                is_parameter_name(name).is_ok_and(|found| found == is_one),
+                "{name}"
+            );
         }
     }
 }

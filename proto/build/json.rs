@@ -9,7 +9,7 @@ use std::fmt::Write;
 use heck::{ToSnakeCase, ToUpperCamelCase};
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 
-use crate::options::{Contract, Form, PACKAGE, is_optional, rust_type, short_name};
+use crate::options::{Contract, Form, PACKAGE, enum_words, is_optional, rust_type};
 use crate::requests;
 
 /// Messages that travel as JSON: those that a REST method takes or gives, and errors.
@@ -117,12 +117,30 @@ fn field_rules(contract: &Contract, field: &FieldDescriptor) -> Vec<String> {
             "{}: no JSON for a timestamp that is not nullable",
             field.full_name()
         );
-        rules.push("with = \"crate::json::timestamp\"".to_owned());
+        rules.push("with = \"crate::timestamp\"".to_owned());
+    } else if is_plain_object(contract, field) {
+        let read = match (field.is_list(), nullable) {
+            (true, _) => "objects",
+            (false, true) => "nullable_object",
+            (false, false) => "object",
+        };
+        rules.push(format!("deserialize_with = \"crate::json::{read}\""));
+        if optional && !nullable {
+            rules.push("skip_serializing_if = \"Option::is_none\"".to_owned());
+        }
     } else if optional && !nullable {
         rules.push("skip_serializing_if = \"Option::is_none\"".to_owned());
         rules.push("deserialize_with = \"crate::json::present\"".to_owned());
     }
     rules
+}
+
+/// Whether a field's values are objects that serde derives read.
+fn is_plain_object(contract: &Contract, field: &FieldDescriptor) -> bool {
+    let Kind::Message(message) = field.kind() else {
+        return false;
+    };
+    !field.is_map() && message.package_name() == PACKAGE && contract.form(&message) == Form::Fields
 }
 
 fn is_timestamp(field: &FieldDescriptor) -> bool {
@@ -133,16 +151,9 @@ fn is_timestamp(field: &FieldDescriptor) -> bool {
 pub fn implementations(contract: &Contract) -> String {
     let mut code = String::new();
     for kind in contract.enums() {
-        let words: Vec<String> = kind
-            .values()
-            .filter(|value| value.number() != 0)
-            .map(|value| {
-                format!(
-                    "({:?}, {})",
-                    enum_word(kind.name(), &short_name(&kind, value.name())),
-                    value.number()
-                )
-            })
+        let words: Vec<String> = enum_words(&kind)
+            .iter()
+            .map(|(word, number)| format!("({word:?}, {number})"))
             .collect();
         let name = rust_type(kind.name());
         let _ = writeln!(code, "impl crate::json::Words for {name} {{");
@@ -163,16 +174,6 @@ pub fn implementations(contract: &Contract) -> String {
         }
     }
     code
-}
-
-/// The word of an enum value over REST. Scopes read `noun:verb`, sort keys are field names, the rest are lower case.
-fn enum_word(kind: &str, value: &str) -> String {
-    use heck::ToLowerCamelCase;
-    match kind {
-        "Scope" => value.to_lowercase().replacen('_', ":", 1),
-        kind if kind.ends_with("SortBy") => value.to_lower_camel_case(),
-        _ => value.to_lowercase(),
-    }
 }
 
 fn tagged(message: &MessageDescriptor, tag: &str) -> String {

@@ -8,47 +8,77 @@ use prost_reflect::{
 /// The package that holds the contract.
 pub const PACKAGE: &str = "switchyard.v1";
 
+/// The field that says which fields an update changes.
+pub const MASK: &str = "update_mask";
+
 /// The compiled protos and the extensions that our options are.
+#[derive(Debug)]
 pub struct Contract {
     pool: DescriptorPool,
 }
 
 /// What `google.api.http` and our `method` option say of a method.
 pub struct MethodOptions {
+    /// The REST binding, if the method has one.
     pub http: Option<Http>,
+    /// The scope's name, such as `WORKFLOW_READ`.
     pub scope: Option<String>,
+    /// Whether only owners and admins may call.
     pub admin_only: bool,
+    /// `Key`, `Public` or `Operator`.
     pub access: String,
+    /// HTTP status of a success.
     pub success_status: i32,
+    /// Name of the boolean in `data` that makes the status 201; empty for none.
     pub created_when: String,
+    /// Names of the method's own error reasons, such as `NOT_FOUND`.
+    pub errors: Vec<String>,
 }
 
 /// A REST binding.
 pub struct Http {
+    /// HTTP method in lower case.
     pub verb: &'static str,
+    /// Path, parameters by the names of their fields.
     pub path: String,
+    /// Whether a JSON body fills what path and headers do not.
     pub has_body: bool,
 }
 
 /// What our `field` option says of a field.
 #[derive(Default)]
 pub struct FieldOptions {
+    /// Whether the field may be null in requests, and is null instead of absent in responses.
     pub nullable: bool,
+    /// Header that fills the field; empty for none.
     pub header: String,
+    /// Whether white space around the text is removed.
     pub trim: bool,
+    /// What is used when the caller names no value; empty for nothing.
+    pub default_value: String,
+    /// An example as JSON; empty for none.
+    pub example: String,
+    /// Whether a body must have the key, though its value may be empty.
+    pub required_key: bool,
 }
 
 /// The JSON form of a message.
 #[derive(PartialEq)]
 pub enum Form {
+    /// An object with a key for each field.
     Fields,
+    /// Any JSON value.
     Value,
+    /// Any JSON object.
     Object,
+    /// The member of the oneof, its fields beside this tag.
     Tagged(String),
+    /// The member of the oneof, an integer or a string.
     Untagged,
 }
 
 impl Contract {
+    /// The contract that a pool of descriptors holds.
     pub fn new(pool: DescriptorPool) -> Self {
         Self { pool }
     }
@@ -67,6 +97,7 @@ impl Contract {
             .into_iter()
     }
 
+    /// All enums of the contract.
     pub fn enums(&self) -> impl Iterator<Item = EnumDescriptor> {
         self.pool
             .all_enums()
@@ -75,6 +106,7 @@ impl Contract {
             .into_iter()
     }
 
+    /// All services of the contract.
     pub fn services(&self) -> impl Iterator<Item = ServiceDescriptor> {
         self.pool
             .services()
@@ -83,6 +115,7 @@ impl Contract {
             .into_iter()
     }
 
+    /// What is said of a method.
     pub fn method_options(&self, method: &MethodDescriptor) -> MethodOptions {
         let options = method.options();
         let rules = self.option(&options, "method");
@@ -103,6 +136,10 @@ impl Contract {
             created_when: rules
                 .as_ref()
                 .map(|rules| string(rules, "created_when"))
+                .unwrap_or_default(),
+            errors: rules
+                .as_ref()
+                .map(|rules| words(rules, "errors"))
                 .unwrap_or_default(),
         }
     }
@@ -125,15 +162,20 @@ impl Contract {
         })
     }
 
+    /// What is said of a field.
     pub fn field_options(&self, field: &FieldDescriptor) -> FieldOptions {
         self.option(&field.options(), "field")
             .map_or_else(FieldOptions::default, |rules| FieldOptions {
                 nullable: flag(&rules, "nullable"),
                 header: string(&rules, "header"),
                 trim: flag(&rules, "trim"),
+                default_value: string(&rules, "default_value"),
+                example: string(&rules, "example"),
+                required_key: flag(&rules, "required_key"),
             })
     }
 
+    /// The JSON form of a message.
     pub fn form(&self, message: &MessageDescriptor) -> Form {
         let Some(rules) = self.option(&message.options(), "message") else {
             return Form::Fields;
@@ -213,6 +255,68 @@ fn word(message: &DynamicMessage, name: &str) -> String {
     kind.get_value(number)
         .map(|value| short_name(&kind, value.name()))
         .unwrap_or_default()
+}
+
+/// A repeated enum field's values without the prefix that their type gives them.
+fn words(message: &DynamicMessage, name: &str) -> Vec<String> {
+    let Some(field) = message.descriptor().get_field_by_name(name) else {
+        return Vec::new();
+    };
+    let (Kind::Enum(kind), Value::List(values)) = (field.kind(), message.get_field(&field).into_owned())
+    else {
+        return Vec::new();
+    };
+    let numbers = values.iter().filter_map(Value::as_enum_number);
+    numbers
+        .filter_map(|number| kind.get_value(number))
+        .map(|value| short_name(&kind, value.name()))
+        .collect()
+}
+
+/// The words of an enum over REST. Scopes read `noun:verb`, sort keys are field names, the rest are lower case.
+pub fn enum_words(kind: &EnumDescriptor) -> Vec<(String, i32)> {
+    use heck::ToLowerCamelCase;
+    let word = |value: String| match kind.name() {
+        "Scope" => value.to_lowercase().replacen('_', ":", 1),
+        name if name.ends_with("SortBy") => value.to_lower_camel_case(),
+        _ => value.to_lowercase(),
+    };
+    kind.values()
+        .filter(|value| value.number() != 0)
+        .map(|value| (word(short_name(kind, value.name())), value.number()))
+        .collect()
+}
+
+/// The rules that `buf.validate` has for one type of value, such as `string` or `repeated`: names and values.
+pub fn typed_rules(rules: &DynamicMessage, kind: &str) -> Vec<(String, Value)> {
+    let Some(Value::Message(typed)) = rules.get_field_by_name(kind).map(|value| value.into_owned()) else {
+        return Vec::new();
+    };
+    typed
+        .fields()
+        .map(|(field, value)| (field.name().to_owned(), value.clone()))
+        .collect()
+}
+
+/// Whether `buf.validate` says that a field must be given.
+pub fn is_required(rules: &DynamicMessage) -> bool {
+    flag(rules, "required")
+}
+
+/// The whole number of a rule.
+pub fn number(value: &Value) -> Option<i64> {
+    let signed = value.as_i64().or_else(|| value.as_i32().map(i64::from));
+    signed.or_else(|| value.as_u64().and_then(|value| i64::try_from(value).ok()))
+}
+
+/// The fields of a REST request that its body does not hold: the mask, and those of path and headers.
+pub fn is_outside_body(contract: &Contract, http: &Http, field: &FieldDescriptor) -> bool {
+    field.name() == MASK || in_path(http, field) || !contract.field_options(field).header.is_empty()
+}
+
+/// Whether a field stands in the path.
+pub fn in_path(http: &Http, field: &FieldDescriptor) -> bool {
+    http.path.contains(&format!("{{{}}}", field.name()))
 }
 
 /// The name of an enum value without the prefix that its type gives it: `SUCCEEDED` of `RUN_STATUS_SUCCEEDED`.

@@ -6,9 +6,9 @@ use std::fmt::Write;
 use heck::{ToSnakeCase, ToUpperCamelCase};
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 
-use crate::options::{Contract, Http, PACKAGE, is_optional, rust_field, rust_type};
-
-const MASK: &str = "update_mask";
+use crate::options::{
+    Contract, Http, MASK, PACKAGE, in_path, is_optional, is_outside_body, rust_field, rust_type,
+};
 
 /// The fields of a REST request that its body does not hold: those of path, query and headers, and the mask.
 pub fn fields_outside_body(contract: &Contract, message: &MessageDescriptor) -> BTreeSet<String> {
@@ -20,14 +20,6 @@ pub fn fields_outside_body(contract: &Contract, message: &MessageDescriptor) -> 
         .filter(|field| !http.has_body || is_outside_body(contract, &http, field))
         .map(|field| field.name().to_owned())
         .collect()
-}
-
-fn is_outside_body(contract: &Contract, http: &Http, field: &FieldDescriptor) -> bool {
-    field.name() == MASK || in_path(http, field) || !contract.field_options(field).header.is_empty()
-}
-
-fn in_path(http: &Http, field: &FieldDescriptor) -> bool {
-    http.path.contains(&format!("{{{}}}", field.name()))
 }
 
 fn binding_of(contract: &Contract, message: &MessageDescriptor) -> Option<Http> {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use heck::{ToSnakeCase, ToUpperCamelCase};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Value};
 
-use crate::options::{Contract, PACKAGE, is_optional, rust_field, rust_type};
+use crate::options::{self, Contract, PACKAGE, is_optional, is_required, rust_field, rust_type, typed_rules};
 
 pub fn implementations(contract: &Contract) -> String {
     contract
@@ -63,7 +63,7 @@ fn in_oneof(field: &FieldDescriptor) -> bool {
 fn field_checks(contract: &Contract, field: &FieldDescriptor) -> String {
     let rules = contract.field_rules(field);
     let target = format!("self.{}", rust_field(field));
-    let required = rules.as_ref().is_some_and(|rules| is_set(rules, "required"));
+    let required = rules.as_ref().is_some_and(is_required);
     let present = if is_optional(field) {
         format!("{target}.is_some()")
     } else if matches!(field.kind(), Kind::Enum(_)) && !field.is_list() {
@@ -202,13 +202,7 @@ fn rules_of(rules: Option<&DynamicMessage>, kind: &str) -> Vec<(String, Value)> 
             "unknown rule {name} on a {kind}"
         );
     }
-    let Some(Value::Message(typed)) = rules.get_field_by_name(kind).map(|value| value.into_owned()) else {
-        return Vec::new();
-    };
-    typed
-        .fields()
-        .map(|(field, value)| (field.name().to_owned(), value.clone()))
-        .collect()
+    typed_rules(rules, kind)
 }
 
 fn holds_rules(contract: &Contract, message: &MessageDescriptor, depth: usize) -> bool {
@@ -222,16 +216,6 @@ fn holds_rules(contract: &Contract, message: &MessageDescriptor, depth: usize) -
             }))
 }
 
-fn is_set(rules: &DynamicMessage, name: &str) -> bool {
-    rules
-        .get_field_by_name(name)
-        .and_then(|value| value.as_bool())
-        .unwrap_or_default()
-}
-
 fn number(value: &Value) -> i64 {
-    let signed = value.as_i64().or_else(|| value.as_i32().map(i64::from));
-    signed
-        .or_else(|| value.as_u64().and_then(|value| i64::try_from(value).ok()))
-        .expect("a number that fits")
+    options::number(value).expect("a number that fits")
 }

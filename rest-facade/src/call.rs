@@ -66,7 +66,8 @@ impl Call<'_> {
     pub async fn authorize(mut self) -> Result<(), Status> {
         let yes = tonic::metadata::MetadataValue::from_static("1");
         self.metadata.insert(AUTHORIZE_ONLY, yes);
-        self.unary(Bytes::new()).await.map(drop)
+        // A yes is a status without a message, which only a stream may be.
+        self.streaming(Bytes::new()).await.map(drop)
     }
 
     async fn once(&self, metadata: MetadataMap, message: Bytes) -> Result<Response<Bytes>, Status> {

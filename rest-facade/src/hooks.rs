@@ -59,7 +59,14 @@ pub(crate) fn routes(facade: &Arc<Facade>) -> Router {
 }
 
 async fn receive(facade: &Facade, webhook_id: &str, parts: &Parts, body: Body) -> Result<Response, Failure> {
-    let body = limited(&parts.headers, body, facade.config.webhook_body_limit).await?;
+    let config = &facade.config;
+    let body = limited(
+        &parts.headers,
+        body,
+        config.webhook_body_limit,
+        config.body_timeout,
+    )
+    .await?;
     let request = ReceiveWebhookRequest {
         webhook_id: webhook_id.to_owned(),
         method: parts.method.as_str().to_owned(),
@@ -70,39 +77,39 @@ async fn receive(facade: &Facade, webhook_id: &str, parts: &Parts, body: Body) -
     let call = Call {
         core: &facade.core,
         rpc: RECEIVE,
-        metadata: metadata::of_request(parts, &facade.config),
-        timeout: facade.config.call_timeout,
+        metadata: metadata::of_request(parts, config),
+        timeout: config.call_timeout,
     };
     let answer = call.unary(request.encode_to_vec().into()).await?.into_inner();
     let answer = ReceiveWebhookResponse::decode(answer).map_err(|error| {
-        tracing::error!(%error, "the core's answer to a webhook is not the message that the contract names");
-        Failure::internal()
+        Failure::internal(format_args!(
+            "the core's answer to a webhook cannot be read: {error}"
+        ))
     })?;
     response(answer)
 }
 
 /// The headers of a call but those of its connection.
 fn forwarded(headers: &HeaderMap) -> Vec<HttpHeader> {
-    let connection = headers
-        .get(CONNECTION)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
     let header = |(name, value): (&HeaderName, &HeaderValue)| HttpHeader {
         name: name.as_str().to_owned(),
         value: value.as_bytes().to_vec(),
     };
-    headers
-        .iter()
-        .filter(|(name, _)| !is_hop_by_hop(name, connection))
-        .map(header)
-        .collect()
+    let stays = |(name, _): &(&HeaderName, &HeaderValue)| {
+        !HOP_BY_HOP.contains(name) && !is_named_by_connection(headers, name)
+    };
+    headers.iter().filter(stays).map(header).collect()
 }
 
-fn is_hop_by_hop(name: &HeaderName, connection: &str) -> bool {
-    HOP_BY_HOP.contains(name)
-        || connection
-            .split(',')
-            .any(|named| named.trim().eq_ignore_ascii_case(name.as_str()))
+/// Whether the sender says that a header is for its connection.
+fn is_named_by_connection(headers: &HeaderMap, name: &HeaderName) -> bool {
+    let named = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    named
+        .flat_map(|names| names.split(','))
+        .any(|named| named.trim().eq_ignore_ascii_case(name.as_str()))
 }
 
 /// The core's answer as an HTTP response. A header that HTTP cannot carry is left out.
@@ -124,7 +131,7 @@ fn response(answer: ReceiveWebhookResponse) -> Result<Response, Failure> {
             continue;
         };
         // The length is the server's to say.
-        if !is_hop_by_hop(&name, "") && name != CONTENT_LENGTH {
+        if !HOP_BY_HOP.contains(&name) && name != CONTENT_LENGTH {
             headers.append(name, value);
         }
     }

@@ -37,6 +37,8 @@ pub struct FacadeConfig {
     pub body_limit: usize,
     /// Largest body of a webhook call, in bytes.
     pub webhook_body_limit: usize,
+    /// How long a client may take to send a body.
+    pub body_timeout: Duration,
     /// Whether `X-Forwarded-For` of a request tells the client's address; true only behind a proxy that sets it.
     pub trust_forwarded_for: bool,
     /// How long the core may take for one answer; event streams are not limited.
@@ -50,6 +52,7 @@ impl Default for FacadeConfig {
         Self {
             body_limit: 1024 * 1024,
             webhook_body_limit: 5 * 1024 * 1024,
+            body_timeout: Duration::from_secs(60),
             trust_forwarded_for: false,
             // Longer than the default time-out of a node, which an endpoint may wait for.
             call_timeout: Duration::from_secs(310),
@@ -74,13 +77,10 @@ pub fn router(core: CoreService, config: FacadeConfig) -> Router {
 /// `/readyz`: 200 while a core answers gRPC health checks, 503 otherwise. For a facade on a machine of its own; the
 /// core has a better answer for itself.
 pub fn readiness(core: CoreService) -> Router {
-    Router::new().route(
-        "/readyz",
-        axum::routing::get(move || {
-            let core = core.clone();
-            async move { core.readiness().await }
-        }),
-    )
+    let ready = axum::routing::get(move || core.clone().readiness());
+    Router::new()
+        .route("/readyz", ready)
+        .layer(axum::middleware::from_fn(request_id::assign))
 }
 
 /// What every handler holds.

@@ -41,9 +41,9 @@ struct Arguments {
     /// Largest body of a webhook call, in bytes.
     #[arg(long, env = "SWITCHYARD_WEBHOOK_BODY_LIMIT", default_value_t = FacadeConfig::default().webhook_body_limit)]
     webhook_body_limit: usize,
-    /// Take the client's address from X-Forwarded-For; only behind a proxy that sets it.
-    #[arg(long, env = "SWITCHYARD_TRUST_FORWARDED_FOR")]
-    trust_forwarded_for: bool,
+    /// Whether to believe X-Forwarded-For, behind a proxy of your own.
+    #[arg(long, env = "SWITCHYARD_TRUST_PROXY")]
+    trust_proxy: bool,
     /// Seconds a core may take for an answer.
     #[arg(long, env = "SWITCHYARD_CALL_TIMEOUT_S", default_value_t = FacadeConfig::default().call_timeout.as_secs())]
     call_timeout_s: u64,
@@ -53,7 +53,10 @@ struct Arguments {
     /// Most connections at a time.
     #[arg(long, env = "SWITCHYARD_MAX_CONNECTIONS", default_value_t = ServeOptions::default().max_connections)]
     max_connections: u32,
-    /// Form of the log on standard error. RUST_LOG says what is logged.
+    /// Which log lines: a level, or directives such as `info,rest_facade=debug`.
+    #[arg(long, env = "SWITCHYARD_LOG", default_value = "info")]
+    log: String,
+    /// Form of the log on standard error.
     #[arg(long, env = "SWITCHYARD_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
 }
@@ -67,7 +70,7 @@ enum LogFormat {
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    log_to_stderr(arguments.log_format);
+    log_to_stderr(EnvFilter::new(&arguments.log), arguments.log_format);
     match run(arguments).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -82,7 +85,7 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let config = FacadeConfig {
         body_limit: arguments.body_limit,
         webhook_body_limit: arguments.webhook_body_limit,
-        trust_forwarded_for: arguments.trust_forwarded_for,
+        trust_forwarded_for: arguments.trust_proxy,
         call_timeout: Duration::from_secs(arguments.call_timeout_s),
         ..FacadeConfig::default()
     };
@@ -138,8 +141,7 @@ fn termination() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-fn log_to_stderr(format: LogFormat) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+fn log_to_stderr(filter: EnvFilter, format: LogFormat) {
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);

@@ -1,6 +1,7 @@
 //! The generated routes, all served by one handler.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -16,13 +17,17 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use crate::Facade;
 use crate::call::Call;
 use crate::events;
 use crate::metadata;
 use crate::request_id;
 use crate::status::{Failure, JSON};
 use crate::transcode::{self, AnswerError, Incoming, Outgoing, OutgoingEvent};
+use crate::{Facade, FacadeConfig};
+
+/// How long, and how far, a body that is refused is read on.
+const LINGER: Duration = Duration::from_secs(5);
+const LINGER_BYTES: usize = 64 << 20;
 
 /// The route that answered: an extension of the response, for whoever measures.
 #[derive(Debug, Clone, Copy)]
@@ -162,7 +167,7 @@ impl Endpoint {
         body: Body,
     ) -> Result<Bytes, Failure> {
         let body = match self.has_body {
-            true => json_body(&parts.headers, body, facade.config.body_limit).await?,
+            true => json_body(&parts.headers, body, &facade.config).await?,
             false => Bytes::new(),
         };
         let Ok(path) = path else {
@@ -191,7 +196,7 @@ impl Endpoint {
         match self.answer {
             Answer::Whole(write) => {
                 let (metadata, message, _) = call.unary(message).await?.into_parts();
-                let outgoing = write(message).map_err(unusable)?;
+                let outgoing = write(message).map_err(Failure::internal)?;
                 Ok(self.whole(outgoing, metadata::to_headers(&metadata)))
             }
             Answer::Events(write) => {
@@ -219,17 +224,9 @@ impl Endpoint {
     }
 }
 
-fn unusable(error: AnswerError) -> Failure {
-    tracing::error!(
-        error = &error as &dyn std::error::Error,
-        "an answer cannot be given on"
-    );
-    Failure::internal()
-}
-
 /// Reads a JSON body up to a limit.
-async fn json_body(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Failure> {
-    let body = limited(headers, body, limit).await?;
+async fn json_body(headers: &HeaderMap, body: Body, config: &FacadeConfig) -> Result<Bytes, Failure> {
+    let body = limited(headers, body, config.body_limit, config.body_timeout).await?;
     if body.is_empty() || is_json(headers) {
         return Ok(body);
     }
@@ -239,30 +236,54 @@ async fn json_body(headers: &HeaderMap, body: Body, limit: usize) -> Result<Byte
     ))
 }
 
-/// Reads a body up to a limit; one that says it is larger is not read at all.
-pub(crate) async fn limited(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Failure> {
+/// Reads a body up to a limit and for a time; one that says it is larger is not read at all.
+pub(crate) async fn limited(
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+    time: Duration,
+) -> Result<Bytes, Failure> {
     let too_large = || {
         Failure::new(
             ErrorReason::PayloadTooLarge,
             format!("The body is larger than {limit} bytes; send less."),
         )
     };
+    let incomplete = |message: &str| {
+        Failure::invalid(vec![ErrorDetail {
+            path: String::new(),
+            message: message.to_owned(),
+        }])
+    };
     let length = headers
         .get(CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse().ok());
     if length.is_some_and(|length: u64| length > limit as u64) {
+        tokio::spawn(linger(body));
         return Err(too_large());
     }
-    let collected = Limited::new(body, limit).collect().await;
-    collected
-        .map(|body| body.to_bytes())
-        .map_err(|error| match error.is::<LengthLimitError>() {
-            true => too_large(),
-            false => Failure::invalid(vec![ErrorDetail {
-                path: String::new(),
-                message: "has a body that ended early".to_owned(),
-            }]),
-        })
+    match tokio::time::timeout(time, Limited::new(body, limit).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(_)) => Err(incomplete("has a body that ended early")),
+        Err(_) => Err(incomplete("has a body that did not arrive in time")),
+    }
+}
+
+/// Reads on for a while after an answer: a connection that closes while the client still writes takes the answer away.
+async fn linger(mut body: Body) {
+    let mut left = LINGER_BYTES;
+    let discard = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            let length = frame.data_ref().map_or(0, Bytes::len);
+            match left.checked_sub(length) {
+                Some(rest) => left = rest,
+                None => return,
+            }
+        }
+    };
+    // A client that takes longer has had its chance.
+    let _ = tokio::time::timeout(LINGER, discard).await;
 }
 
 /// Whether a body is `application/json`, or does not say what it is.

@@ -26,6 +26,8 @@ pub(crate) struct Failure {
     base_url: Option<String>,
     retry_after_s: Option<i64>,
     headers: Box<HeaderMap>,
+    /// What is for the log alone.
+    cause: Option<Box<str>>,
 }
 
 impl Failure {
@@ -37,6 +39,7 @@ impl Failure {
             base_url: None,
             retry_after_s: None,
             headers: Box::default(),
+            cause: None,
         }
     }
 
@@ -53,13 +56,19 @@ impl Failure {
         }
     }
 
-    /// Something that must not happen did; the log knows what.
-    pub fn internal() -> Self {
-        Self::new(ErrorReason::Internal, general_message(ErrorReason::Internal))
+    /// Something that must not happen did; the log tells why.
+    pub fn internal(cause: impl std::fmt::Display) -> Self {
+        Self {
+            cause: Some(cause.to_string().into()),
+            ..Self::new(ErrorReason::Internal, general_message(ErrorReason::Internal))
+        }
     }
 
     pub fn into_response(self, id: &RequestId) -> Response {
         let row = self.reason.row();
+        if let Some(cause) = self.cause {
+            tracing::warn!(request_id = id.as_str(), code = row.code, %cause, "a request failed");
+        }
         let body = ErrorResponse {
             error: Some(Error {
                 code: row.code.to_owned(),
@@ -91,12 +100,10 @@ impl From<Status> for Failure {
             .and_then(|info| ErrorReason::from_name(&info.reason));
         let reason = named.unwrap_or_else(|| class_of(status.code()));
         // What the core did not say on purpose, or what broke, is for the log alone.
-        let message = match (named, reason) {
-            (None, _) | (_, ErrorReason::Internal) => {
-                tracing::warn!(code = ?status.code(), message = status.message(), "the core failed");
-                general_message(reason).to_owned()
-            }
-            _ => status.message().to_owned(),
+        let hidden = named.is_none() || reason == ErrorReason::Internal;
+        let (message, cause) = match hidden {
+            true => (general_message(reason).to_owned(), Some(chain(&status))),
+            false => (status.message().to_owned(), None),
         };
         let unavailable = (reason == ErrorReason::Unavailable).then_some(UNAVAILABLE_RETRY_S);
         Self {
@@ -108,8 +115,21 @@ impl From<Status> for Failure {
                 .and_then(|info| info.metadata.get(contract::errors::BASE_URL).cloned()),
             retry_after_s: retry_after(&details).or(unavailable),
             headers: Box::new(metadata::to_headers(status.metadata())),
+            cause,
         }
     }
+}
+
+/// A status and what caused it.
+fn chain(status: &Status) -> Box<str> {
+    let mut text = format!("{:?}: {}", status.code(), status.message());
+    let mut source = std::error::Error::source(status);
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text.into()
 }
 
 fn violations(details: &ErrorDetails) -> Vec<ErrorDetail> {

@@ -120,9 +120,9 @@ fn detail(path: &str, message: &str) -> ErrorDetail {
 /// Why an answer of the core cannot be given on.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AnswerError {
-    #[error("the core's answer is not the message that the contract names; are both of one version?")]
+    #[error("the core's answer is not the message that the contract names ({0}); are both of one version?")]
     Protobuf(#[from] prost::DecodeError),
-    #[error("the core's answer holds text that is not JSON")]
+    #[error("the core's answer holds text that is not JSON: {0}")]
     Json(#[from] serde_json::Error),
 }
 

@@ -1,8 +1,8 @@
 //! A fresh database with an organization in it, and short ways to say what the cases are made of.
 
 use core_service::store::{
-    Actor, CreateOutcome, DatabaseUrl, Draft, Driver, Graph, IdempotencyKey, Lease, NewOrganization, NewRun,
-    NewWorkflow, RunBatch, RunChange, RunStatus, RunSummary, Segment, Store, Workflow,
+    Actor, CreateOutcome, DatabaseUrl, Draft, Driver, Founded, Founding, Graph, IdempotencyKey, Lease,
+    NewRun, NewWorkflow, RunBatch, RunChange, RunStatus, RunSummary, Segment, Store, Workflow,
 };
 use core_service::{clock, id};
 use test_support::TemporaryDirectory;
@@ -16,7 +16,7 @@ pub(crate) const EXPIRED: i64 = -1;
 pub(crate) struct Fixture {
     pub(crate) store: Store,
     pub(crate) url: DatabaseUrl,
-    pub(crate) organization: NewOrganization,
+    pub(crate) organization: Founded,
     pub(crate) directory: TemporaryDirectory,
     database: Option<test_support::Database>,
 }
@@ -135,9 +135,17 @@ impl Fixture {
     }
 }
 
-pub(crate) async fn organization(store: &Store) -> NewOrganization {
+pub(crate) async fn organization(store: &Store) -> Founded {
     store
-        .create_organization(&Actor::default(), "Acme", "unlimited", "owner@example.com")
+        .found_organization(
+            &Actor::default(),
+            &Founding {
+                name: "Acme",
+                plan_id: "unlimited",
+                owner_email: "owner@example.com",
+                key: None,
+            },
+        )
         .await
         .unwrap()
 }

@@ -1,6 +1,8 @@
 //! Organizations, members, keys, settings: and that nobody sees another organization's.
 
-use core_service::store::{Actor, BillingStatus, NewApiKey, OrganizationChange, Plan, Role, StoreError};
+use core_service::store::{
+    Actor, BillingStatus, Founding, NewApiKey, OrganizationChange, Plan, Role, StoreError,
+};
 
 use crate::fixture::{Fixture, organization};
 
@@ -38,7 +40,15 @@ async fn an_organization_comes_with_owner_and_team(fixture: &Fixture) {
     assert_eq!((kept.plan.id.as_str(), kept.credits), ("unlimited", None));
     let missing = fixture
         .store
-        .create_organization(&Actor::default(), "No plan", "none", "a@b.c")
+        .found_organization(
+            &Actor::default(),
+            &Founding {
+                name: "No plan",
+                plan_id: "none",
+                owner_email: "a@b.c",
+                key: None,
+            },
+        )
         .await;
     assert!(matches!(missing, Err(StoreError::NotFound("plan"))));
     assert_eq!(

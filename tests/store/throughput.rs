@@ -1,6 +1,6 @@
 //! A measurement, not a test: run starts a second through the commit path.
 //!
-//! `cargo test --release --test store throughput -- --ignored --nocapture --test-threads 1`
+//! `cargo test --release -p contract --test store throughput -- --ignored --nocapture --test-threads 1`
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use core_service::store::{Driver, NewRun, RunBatch, RunStatus, Segment};
 
 use crate::fixture::{Fixture, summary};
 
-const RUNS: usize = 50_000;
+const RUNS: usize = 20_000;
 
 async fn run_starts_a_second(fixture: &Fixture) {
     let lease = fixture.lease().await;

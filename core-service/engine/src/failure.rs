@@ -18,6 +18,9 @@ pub struct NodeError {
 }
 
 impl NodeError {
+    /// The code of an attempt that took too long.
+    pub const TIMEOUT: &'static str = "NODE_TIMEOUT";
+
     /// A failure with a code and a sentence.
     pub fn new(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self {

@@ -51,7 +51,7 @@ impl RunState {
         }
         let place = match &event.body {
             EventBody::RunStarted(started) => return self.fold_started(at_ms, started).map(|()| None),
-            EventBody::RunResumed { node } => return self.fold_resumed(*node).map(|()| None),
+            EventBody::RunResumed { node } => return self.fold_resumed(*node, at_ms).map(|()| None),
             EventBody::RunFinished { outcome, failure } => {
                 if self.finished.is_some() {
                     return Err(FoldError::WrongState("end"));
@@ -69,7 +69,7 @@ impl RunState {
                 place
             }
             EventBody::NodeWaiting { key, due_at_ms } => {
-                let place = self.begin(key, at_ms, "wait")?;
+                let place = self.begin_or_continue(key, at_ms, "wait")?;
                 self.set_status(place, NodeStatus::Waiting);
                 self.slot_mut(place).due_at_ms = *due_at_ms;
                 place
@@ -345,7 +345,8 @@ impl RunState {
         let slot = self.slot_mut(place);
         let was_ready = std::mem::take(&mut slot.ready);
         let leaves = was_ready && !slot.status.is_in_flight();
-        self.frame_mut(place.frame).live -= u32::from(leaves);
+        let frame = self.frame_mut(place.frame);
+        frame.live = frame.live.saturating_sub(u32::from(leaves));
         if self.agenda.front() == Some(&place) {
             self.agenda.pop_front();
         } else {
@@ -353,7 +354,7 @@ impl RunState {
         }
     }
 
-    fn set_status(&mut self, place: Place, status: NodeStatus) {
+    pub(crate) fn set_status(&mut self, place: Place, status: NodeStatus) {
         // An open scope is not at work itself: what is inside it is.
         let works = self.plan.node_at(place.node).opens.is_none();
         let before = std::mem::replace(&mut self.slot_mut(place).status, status);
@@ -362,7 +363,7 @@ impl RunState {
         self.running += u32::from(works && status == NodeStatus::Running);
         self.waiting += u32::from(status.is_waiting());
         let frame = self.frame_mut(place.frame);
-        frame.live -= u32::from(before.is_in_flight());
+        frame.live = frame.live.saturating_sub(u32::from(before.is_in_flight()));
         frame.live += u32::from(status.is_in_flight());
     }
 
@@ -373,7 +374,9 @@ impl RunState {
         match (waits, self.waiting_since_ms) {
             (true, None) => self.waiting_since_ms = Some(at_ms),
             (false, Some(since)) => {
-                self.waited_ms += u64::try_from(at_ms.saturating_sub(since)).unwrap_or(0);
+                self.waited_ms = self
+                    .waited_ms
+                    .saturating_add(u64::try_from(at_ms.saturating_sub(since)).unwrap_or(0));
                 self.waiting_since_ms = None;
             }
             _ => {}

@@ -242,9 +242,11 @@ impl RunState {
         self.order.retain(|place| !dropped.contains(&place.frame));
         self.agenda.retain(|place| !dropped.contains(&place.frame));
         for &frame in &dropped {
+            for place in self.in_flight_from(frame) {
+                self.set_status(place, NodeStatus::Cancelled);
+            }
             let frame = self.frame_mut(frame);
             (frame.done, frame.live) = (true, 0);
-            debug_assert!(frame.slots.iter().all(|slot| slot.status != NodeStatus::Running));
         }
     }
 }

@@ -10,14 +10,16 @@ use crate::state::{Decision, NodeStatus, Place, RunState, Slot};
 
 impl RunState {
     /// The node, all below it and all that was cancelled are as they were before they began.
-    pub(crate) fn fold_resumed(&mut self, id: i64) -> Result<(), FoldError> {
+    pub(crate) fn fold_resumed(&mut self, id: i64, at_ms: i64) -> Result<(), FoldError> {
         let node = self
             .plan
             .index_of(id)
             .ok_or_else(|| FoldError::UnknownNode(id, String::new()))?;
-        if self.finished.take().is_none() {
-            return Err(FoldError::WrongState("resumption"));
-        }
+        let finished = self.finished.take().ok_or(FoldError::WrongState("resumption"))?;
+        // The time between is nobody's.
+        self.waited_ms = self
+            .waited_ms
+            .saturating_add(u64::try_from(at_ms.saturating_sub(finished.at_ms)).unwrap_or(0));
         self.failing = None;
         let plan = Arc::clone(&self.plan);
         let node = plan.outermost(node);
@@ -98,6 +100,7 @@ impl RunState {
                 decision,
             );
         }
+        self.set_status(place, NodeStatus::Pending);
         let slot = self.slot_mut(place);
         let was_ready = slot.ready;
         *slot = Slot {
@@ -106,7 +109,8 @@ impl RunState {
             delivered: slot.delivered,
             ..Slot::default()
         };
-        self.frames[0].live -= u32::from(was_ready);
+        let live = &mut self.frames[0].live;
+        *live = live.saturating_sub(u32::from(was_ready));
     }
 
     /// A decision that a node had is open again.

@@ -14,9 +14,9 @@ pub struct Start {
     pub attempt: u32,
     /// Which nodes it starts at.
     pub from: StartFrom,
-    /// The trigger's output.
+    /// The trigger's output, free of secrets: it is recorded as it is.
     pub input: Arc<Value>,
-    /// Outputs of nodes that do not run, by id.
+    /// Outputs of nodes that do not run, by id. That of the trigger the run starts at replaces the input.
     pub seeds: Vec<(i64, Arc<Value>)>,
     /// Milliseconds the run may take, waiting not counted.
     pub timeout_ms: Option<u64>,
@@ -81,13 +81,18 @@ impl Start {
             };
             start_nodes.iter().any(below)
         };
+        let starts_here =
+            |id: i64| start_nodes.contains(&id) && plan.node(id).is_some_and(|node| node.is_trigger);
+        let given = self
+            .seeds
+            .iter()
+            .find(|(id, _)| starts_here(*id))
+            .map(|(_, output)| Arc::clone(output));
         let seeds = self.seeds.into_iter().filter(|(id, _)| !runs(*id)).collect();
         let Self {
-            attempt,
-            input,
-            timeout_ms,
-            ..
+            attempt, timeout_ms, ..
         } = self;
+        let input = as_object(given.unwrap_or(self.input));
         Ok(RunStarted {
             attempt,
             start_nodes,
@@ -95,6 +100,13 @@ impl Start {
             seeds,
             timeout_ms,
         })
+    }
+}
+
+fn as_object(input: Arc<Value>) -> Arc<Value> {
+    match *input {
+        Value::Object(_) => input,
+        _ => Arc::new(serde_json::json!({ "value": *input })),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The state of a run: the fold of its events over its plan.
 //!
-//! Each scope is a [`Frame`] with a [`Slot`] for each node and a decision for each edge; the run's own scope is the
+//! Each scope at work is a frame with a slot for each node and a decision for each edge; the run's own scope is the
 //! first frame. The fold itself is in [`crate::fold`]; what to do next is decided in [`crate::step`].
 
 use std::collections::{HashMap, VecDeque};

@@ -33,9 +33,18 @@ pub enum Input {
         /// Its output or why it failed.
         result: Result<Value, NodeError>,
     },
+    /// An execution goes on elsewhere: a person or another run brings its result, as [`Input::NodeFinished`].
+    NodeParked {
+        /// Which node.
+        key: NodeKey,
+        /// Which attempt, from the command that started it.
+        attempt: u32,
+        /// When the node fails as `NODE_TIMEOUT` without a result, in epoch milliseconds.
+        due_at_ms: Option<i64>,
+    },
     /// A timer is due. One that fires late, early or twice does no harm.
     TimerFired(TimerKey),
-    /// Somebody cancelled the run.
+    /// Somebody cancelled the run. Without effect on one that has not started or has ended.
     Cancel,
     /// The run cannot go on: what is in flight is given up.
     Fail(Failure),

@@ -92,7 +92,9 @@ impl AccessLayer {
         let span = tracing::info_span!("rpc", request_id = %request_id, rpc = %rpc);
         let mut standing = None;
         let mut response = async {
-            let answer = self.answer(inner, &mut request, &rpc, &request_id, &mut standing).await;
+            let answer = self
+                .answer(inner, &mut request, &rpc, &request_id, &mut standing)
+                .await;
             answer.unwrap_or_else(|error| error.into_status().into_http())
         }
         .instrument(span.clone())

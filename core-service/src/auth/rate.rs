@@ -49,8 +49,14 @@ pub struct Standing {
 impl Default for Rates {
     fn default() -> Self {
         // A limiter that was idle for its window is as good as new.
-        let limiters = Cache::builder().max_capacity(100_000).time_to_idle(2 * WINDOW).build();
-        Self { limiters, clock: DefaultClock::default() }
+        let limiters = Cache::builder()
+            .max_capacity(100_000)
+            .time_to_idle(2 * WINDOW)
+            .build();
+        Self {
+            limiters,
+            clock: DefaultClock::default(),
+        }
     }
 }
 
@@ -65,19 +71,34 @@ impl Rates {
         let per_minute = u32::try_from(per_minute).unwrap_or(u32::MAX);
         let Some(rate) = NonZeroU32::new(per_minute) else {
             // A plan that allows none.
-            return Some(Standing { class, per_minute, remaining: 0, retry_after: Some(WINDOW) });
+            return Some(Standing {
+                class,
+                per_minute,
+                remaining: 0,
+                retry_after: Some(WINDOW),
+            });
         };
-        let limiter = self.limiters.get_with((holder.key.id.clone(), class, per_minute), || {
-            let limiter = RateLimiter::direct(Quota::per_minute(rate));
-            Arc::new(limiter.with_middleware::<StateInformationMiddleware>())
-        });
+        let limiter = self
+            .limiters
+            .get_with((holder.key.id.clone(), class, per_minute), || {
+                let limiter = RateLimiter::direct(Quota::per_minute(rate));
+                Arc::new(limiter.with_middleware::<StateInformationMiddleware>())
+            });
         Some(match limiter.check() {
-            Ok(state) => {
-                Standing { class, per_minute, remaining: state.remaining_burst_capacity(), retry_after: None }
-            }
+            Ok(state) => Standing {
+                class,
+                per_minute,
+                remaining: state.remaining_burst_capacity(),
+                retry_after: None,
+            },
             Err(refused) => {
                 let wait = refused.wait_time_from(self.clock.now());
-                Standing { class, per_minute, remaining: 0, retry_after: Some(wait) }
+                Standing {
+                    class,
+                    per_minute,
+                    remaining: 0,
+                    retry_after: Some(wait),
+                }
             }
         })
     }

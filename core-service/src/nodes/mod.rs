@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use engine::event::NodeKey;
 use engine::failure::NodeError;
+use engine::graph::NATIVE_APP;
 use engine::kind::{Kind, Kinds, Registered, UnknownKind};
 use serde_json::Value;
 
@@ -58,11 +59,23 @@ impl Execution {
     }
 }
 
+/// What came of an execution.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Executed {
+    /// The node's output.
+    Output(Value),
+    /// A person brings the output later; until then the run needs no memory.
+    Parked {
+        /// When the node fails as `NODE_TIMEOUT` without one, in epoch milliseconds.
+        due_at_ms: Option<i64>,
+    },
+}
+
 /// Does what a kind with I/O is for.
 pub trait Executor: Send + Sync {
-    /// Executes a node once and gives its output. Dropping the future gives the execution up. It may be executed again
+    /// Executes a node once. Dropping the future gives the execution up. It may be executed again
     /// after a crash, with the same [`Execution::idempotency_key`].
-    fn execute(&self, execution: Execution) -> BoxFuture<'_, Result<Value, NodeError>>;
+    fn execute(&self, execution: Execution) -> BoxFuture<'_, Result<Executed, NodeError>>;
 }
 
 /// All kinds of a process, and who executes those that reach outside the engine.
@@ -105,7 +118,7 @@ impl Registry {
             .insert(spec.kind, executor);
     }
 
-    /// Lets modules without an executor of their own be executed by this one.
+    /// Lets modules of apps that have no executor of their own be executed by this one.
     pub fn set_interpreter(&mut self, interpreter: Arc<dyn Executor>) {
         self.interpreter = Some(interpreter);
     }
@@ -123,7 +136,7 @@ impl Registry {
             .executors
             .get(app_id)
             .and_then(|modules| modules.get(module_slug));
-        own.or(self.interpreter.as_ref())
+        own.or_else(|| self.interpreter.as_ref().filter(|_| app_id != NATIVE_APP))
     }
 }
 

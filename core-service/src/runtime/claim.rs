@@ -1,6 +1,7 @@
 //! Finding runs that nobody drives: those of lost processes, those released, those whose time has come, those that
 //! somebody signalled. Notifications wake it; looking now and then is the safety net.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
@@ -11,9 +12,9 @@ use super::Shared;
 use super::drive::LiveRun;
 use super::lease::Held;
 use super::metrics::count;
-use super::request::{Ask, CANCEL, Request};
+use super::request::{Ask, Request};
 use crate::clock;
-use crate::store::{ClaimCause, ClaimedRun, CommitError, StoreError, Subscription, Topic};
+use crate::store::{ClaimCause, ClaimOne, ClaimedRun, CommitError, Run, StoreError, Subscription, Topic};
 
 /// Signals read at once.
 const SIGNALS: i64 = 1_000;
@@ -44,6 +45,7 @@ impl Shared {
 /// Claims until the process drains.
 pub(super) async fn run(shared: Arc<Shared>) {
     let mut subscription = shared.store.subscribe();
+    let mut strays = HashSet::new();
     let mut tidy_at = Instant::now() + TIDY_EVERY;
     while !shared.is_draining() {
         let Some(held) = shared.lease.current() else {
@@ -67,6 +69,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             }
         };
         if Instant::now() >= tidy_at {
+            strays = take_up_strays(&shared, &held, strays).await;
             tidy(&shared).await;
             tidy_at = Instant::now() + TIDY_EVERY;
         }
@@ -131,13 +134,30 @@ fn take_up(shared: &Arc<Shared>, held: &Held, claimed: ClaimedRun) {
     // At once when the seat is free, so that a signal finds it taken.
     let seat = shared.live.enter(&run_id);
     tokio::spawn(async move {
-        let seat = match seat {
-            Ok(seat) => seat,
-            // The task that released the run is about to leave it.
-            Err(_taken) => shared.live.enter_next(&run_id).await,
-        };
-        LiveRun::take_up(shared, held, seat, run, Some(cause), None).await;
+        match seat {
+            Ok(seat) => LiveRun::take_up(shared, held, seat, run, Some(cause), None).await,
+            Err(_taken) => take_up_next(shared, held, run, cause).await,
+        }
     });
+}
+
+/// Takes up a run that a task of this process is about to leave, unless somebody else was quicker.
+async fn take_up_next(shared: Arc<Shared>, held: Held, run: Run, cause: ClaimCause) {
+    let run_id: Arc<str> = run.id.as_str().into();
+    let seat = shared.live.enter_next(&run_id).await;
+    match shared
+        .store
+        .claim_run(&held.lease, &run.organization_id, &run_id)
+        .await
+    {
+        Ok(ClaimOne::Claimed(run)) if run.finished_at.is_none() => {
+            LiveRun::take_up(shared, held, seat, *run, Some(cause), None).await;
+        }
+        Ok(_) => {}
+        Err(error) => {
+            tracing::warn!(%error, run_id = run.id, "a claimed run could not be taken up; it will be looked for")
+        }
+    }
 }
 
 /// Puts signals into the mailboxes of runs that are here. Those of others stay, to be seen again.
@@ -150,12 +170,12 @@ async fn hand_out_signals(shared: &Shared, held: &Held) -> Result<(), StoreError
         let Some(mailbox) = shared.live.mailbox(&signal.run_id) else {
             continue;
         };
-        if signal.kind != CANCEL {
-            tracing::error!(kind = signal.kind, "a signal of an unknown kind is ignored");
+        let Some(ask) = Ask::from_signal(&signal.kind, &signal.payload) else {
+            tracing::error!(kind = signal.kind, "a signal that cannot be read is ignored");
             continue;
-        }
+        };
         let request = Request {
-            ask: Ask::Cancel,
+            ask,
             reply: None,
             signal_id: Some(signal.id),
         };
@@ -163,6 +183,39 @@ async fn hand_out_signals(shared: &Shared, held: &Held) -> Result<(), StoreError
         let _full = mailbox.try_send(request);
     }
     Ok(())
+}
+
+/// Runs that are this process's in the database and in nobody's hands here: taken up when they are found a second time.
+/// There should be none; this keeps one that slipped through from being left for ever. Gives those found.
+async fn take_up_strays(shared: &Arc<Shared>, held: &Held, before: HashSet<String>) -> HashSet<String> {
+    let mut found = HashSet::new();
+    let mut after = String::new();
+    loop {
+        let page = shared
+            .store
+            .driven_runs(&held.lease.process_id, &after, shared.config.claim_chunk)
+            .await;
+        let Ok(page) = page else { return before };
+        let Some(last) = page.last() else { return found };
+        after.clone_from(&last.id);
+        for run in page {
+            let run_id: Arc<str> = run.id.as_str().into();
+            if shared.live.mailbox(&run_id).is_some() {
+                continue;
+            }
+            if before.contains(&run.id) {
+                tracing::warn!(run_id = run.id, "a run that nobody drove is taken up");
+                tokio::spawn(take_up_next(
+                    Arc::clone(shared),
+                    held.clone(),
+                    run,
+                    ClaimCause::Ready,
+                ));
+            } else {
+                found.insert(run.id);
+            }
+        }
+    }
 }
 
 async fn tidy(shared: &Shared) {

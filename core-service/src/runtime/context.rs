@@ -8,6 +8,7 @@ use engine::scope::Environment;
 use serde_json::{Value, json};
 
 use super::limits::Share;
+use super::pace::Pace;
 use super::record::StartRecord;
 use super::surroundings::Surroundings;
 
@@ -20,6 +21,7 @@ pub(super) struct RunContext {
     pub(super) metered: bool,
     pub(super) record: StartRecord,
     pub(super) plan: Arc<Plan>,
+    pub(super) pace: Pace,
     pub(super) surroundings: Arc<dyn Surroundings>,
     pub(super) share: Arc<Share>,
     /// `$run` and `$workflow`, made when an expression asks for them.
@@ -38,6 +40,7 @@ impl RunContext {
             metered: self.metered,
             record: self.record.clone(),
             plan: Arc::clone(&self.plan),
+            pace: self.pace.clone(),
             surroundings: Arc::clone(&self.surroundings),
             share: Arc::clone(&self.share),
             roots: OnceLock::new(),

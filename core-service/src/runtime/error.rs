@@ -78,6 +78,12 @@ pub enum RequestError {
     /// The node has not failed in this run.
     #[error("node {0} has not failed in this run")]
     NotFailed(i64),
+    /// The node does not wait for an answer in this run.
+    #[error("node {0} does not wait for an answer in this run")]
+    NotWaiting(i64),
+    /// Another answer was first, or the node waits no longer.
+    #[error("node {0} was answered already")]
+    Answered(i64),
     /// Nothing is known to have happened, or not yet: ask again.
     #[error("the run cannot be reached at the moment, try again later")]
     Unavailable,

@@ -8,29 +8,28 @@ use std::time::Duration;
 use engine::event::NodeKey;
 use engine::failure::NodeError;
 use engine::step::Execute;
-use serde_json::Value;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::timeout;
 
 use super::Shared;
 use super::context::RunContext;
 use super::metrics::count;
-use crate::nodes::Execution;
+use crate::nodes::{Executed, Execution};
 
 /// The code of failures that are the service's own.
 pub(super) const ENGINE_ERROR: &str = "ENGINE_ERROR";
 
 /// An execution that ended.
-pub(super) struct Executed {
+pub(super) struct Ended {
     pub(super) key: NodeKey,
     pub(super) attempt: u32,
-    pub(super) result: Result<Value, NodeError>,
+    pub(super) result: Result<Executed, NodeError>,
 }
 
 /// The executions of one run. Dropping gives them up.
 #[derive(Default)]
 pub(super) struct Executions {
-    tasks: JoinSet<Result<Value, NodeError>>,
+    tasks: JoinSet<Result<Executed, NodeError>>,
     begun: HashMap<Id, Begun>,
 }
 
@@ -75,12 +74,12 @@ impl Executions {
     }
 
     /// The next result. Pends for ever while nothing is being executed. Safe to drop while waiting.
-    pub(super) async fn next(&mut self) -> Executed {
+    pub(super) async fn next(&mut self) -> Ended {
         loop {
             match self.tasks.join_next_with_id().await {
                 Some(joined) => {
-                    if let Some(executed) = self.ended(joined) {
-                        return executed;
+                    if let Some(ended) = self.ended(joined) {
+                        return ended;
                     }
                 }
                 None => std::future::pending().await,
@@ -89,19 +88,19 @@ impl Executions {
     }
 
     /// A result that is already there.
-    pub(super) fn try_next(&mut self) -> Option<Executed> {
+    pub(super) fn try_next(&mut self) -> Option<Ended> {
         loop {
             let joined = self.tasks.try_join_next_with_id()?;
-            if let Some(executed) = self.ended(joined) {
-                return Some(executed);
+            if let Some(ended) = self.ended(joined) {
+                return Some(ended);
             }
         }
     }
 
     fn ended(
         &mut self,
-        joined: Result<(Id, Result<Value, NodeError>), tokio::task::JoinError>,
-    ) -> Option<Executed> {
+        joined: Result<(Id, Result<Executed, NodeError>), tokio::task::JoinError>,
+    ) -> Option<Ended> {
         let (id, result) = match joined {
             Ok((id, result)) => (id, result),
             Err(error) => (
@@ -110,7 +109,7 @@ impl Executions {
             ),
         };
         let Begun { key, attempt, .. } = self.begun.remove(&id)?;
-        Some(Executed { key, attempt, result })
+        Some(Ended { key, attempt, result })
     }
 }
 
@@ -137,7 +136,7 @@ async fn run(
     shared: Arc<Shared>,
     share: Arc<super::limits::Share>,
     execution: Execution,
-) -> Result<Value, NodeError> {
+) -> Result<Executed, NodeError> {
     let _pending = Pending::new(Arc::clone(&shared));
     let executor = shared
         .registry

@@ -177,6 +177,7 @@ async fn commit(shared: &Shared, entries: Vec<Entry>) {
         match shared.store.commit_runs(&held.lease, &batch.runs).await {
             Ok(outcomes) => {
                 shared.metrics.committed(batch.replies.len(), began.elapsed());
+                shared.watchers.committed(&batch.runs);
                 batch.answer(outcomes);
             }
             Err(error) => {

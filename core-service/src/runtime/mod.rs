@@ -3,11 +3,12 @@
 //! The engine is a pure fold; here are the clock, the tasks and the database around it. Events are durable before any
 //! command they led to is carried out, and before anybody is told of them.
 //!
-//! - `start`: the first step of a run, in the caller's task. `drive`: the task of a run that goes on. `take_up`: a run
-//!   that was claimed. `request`: what is asked of runs from outside.
+//! - `start`: the first step of a run, in the caller's task. `drive`, `take_in`, `settle`: the task of a run that goes
+//!   on. `take_up`: a run that was claimed. `request`: what is asked of runs from outside; `watch`: waiting for them.
 //! - `journal`: the one writer, which commits what all runs have to say in batches.
 //! - `lease`, `claim`: which runs are this process's, and finding those that are nobody's.
-//! - `plans`, `surroundings`: what runs follow and what they reach.
+//! - `plans`, `surroundings`: what runs follow and what they reach. `limits`, `pace`: what keeps one organization, or one
+//!   workflow that computes for long, from holding up the others.
 //!
 //! Everything that queues is bounded: writes (`write_queue`; beyond, starts are refused and runs wait), starts and live
 //! runs per organization and process (beyond, starts are refused), executions per organization and process (beyond,
@@ -28,23 +29,29 @@ mod lease;
 mod limits;
 mod live;
 mod metrics;
+mod pace;
 mod plans;
 mod progress;
 mod rebuild;
 mod record;
 mod report;
 mod request;
+mod settle;
 mod start;
 mod surroundings;
+mod take_in;
 mod take_up;
 mod timers;
+mod watch;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use engine::event::NodeKey;
 use engine::plan::Plan;
-use tokio::sync::{Notify, watch};
+use serde_json::Value;
+use tokio::sync::{Notify, Semaphore, watch as channel};
 use tokio::time::{Instant, timeout};
 
 pub use config::RuntimeConfig;
@@ -55,6 +62,7 @@ pub use record::Trigger;
 pub use report::Report;
 pub use start::{StartRun, Started};
 pub use surroundings::{NoSurroundings, Surroundings, SurroundingsSource};
+pub use watch::Watch;
 
 use crate::nodes::Registry;
 use crate::store::{Store, Topic};
@@ -65,7 +73,8 @@ use limits::Limits;
 use live::LiveRuns;
 use metrics::Metrics;
 use plans::Plans;
-use request::Ask;
+use request::{Answer, Ask};
+use watch::Watchers;
 
 /// Drives the runs of this process. Cheap to clone; all clones are the same runtime.
 #[derive(Clone)]
@@ -85,12 +94,15 @@ struct Shared {
     live: Arc<LiveRuns>,
     limits: Limits,
     metrics: Metrics,
+    /// Turns of steps that compute for long.
+    slow_steps: Semaphore,
     alarm: Alarm,
     /// Wakes the task that claims runs.
     claims: Notify,
     /// Runs of before have been claimed at least once.
     recovered: AtomicBool,
-    draining: watch::Sender<bool>,
+    watchers: Arc<Watchers>,
+    draining: channel::Sender<bool>,
 }
 
 impl Runtime {
@@ -117,10 +129,12 @@ impl Runtime {
             live: Arc::default(),
             limits: Limits::new(&config),
             metrics: Metrics::default(),
+            slow_steps: pace::turns(),
             alarm: Alarm::default(),
             claims: Notify::new(),
             recovered: AtomicBool::new(false),
-            draining: watch::Sender::new(false),
+            watchers: Arc::default(),
+            draining: channel::Sender::new(false),
             store,
             registry,
             surroundings,
@@ -149,6 +163,22 @@ impl Runtime {
     /// `NotFound`, `Terminal`; `Unavailable` when the process that drives the run did not act in time: it still will.
     pub async fn cancel(&self, organization_id: &str, run_id: &str) -> Result<(), RequestError> {
         self.shared.ask(organization_id, run_id, Ask::Cancel).await
+    }
+
+    /// Gives a node that waits for an answer its output. Returns once that is committed; of two answers, the first wins.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotWaiting`, `Answered`, `Terminal`; `Unavailable` when the outcome is not known in time.
+    pub async fn answer(
+        &self,
+        organization_id: &str,
+        run_id: &str,
+        key: NodeKey,
+        output: Value,
+    ) -> Result<(), RequestError> {
+        self.shared
+            .ask(organization_id, run_id, Ask::Answer(Answer { key, output }))
+            .await
     }
 
     /// Runs a failed node of a run that has ended again, and all below it. Returns once that is committed.
@@ -180,6 +210,14 @@ impl Runtime {
     /// [`ReportError`]
     pub async fn report(&self, organization_id: &str, run_id: &str) -> Result<Report, ReportError> {
         self.shared.report(organization_id, run_id).await
+    }
+
+    /// Watches a run. Make this first and read the run then, so that no change is missed in between.
+    #[must_use]
+    pub fn watch(&self, run_id: &str) -> Watch {
+        self.shared
+            .watchers
+            .watch(run_id, self.shared.config.poll_interval)
     }
 
     /// The compiled plan of a stored graph.

@@ -8,6 +8,7 @@ use moka::sync::Cache;
 use serde::Deserialize;
 
 use super::error::PlanError;
+use super::pace::Pace;
 use super::surroundings::SurroundingsSource;
 use crate::nodes::Registry;
 use crate::store::{self, Store};
@@ -44,6 +45,7 @@ impl GraphRef {
 pub(super) struct Compiled {
     pub(super) plan: Arc<Plan>,
     pub(super) functions: Arc<[FrozenFunction]>,
+    pub(super) pace: Pace,
 }
 
 /// The canonical JSON of a frozen graph.
@@ -114,6 +116,7 @@ impl Plans {
         Ok(Compiled {
             plan: Arc::new(plan),
             functions: frozen.functions.into(),
+            pace: Pace::default(),
         })
     }
 }

@@ -49,7 +49,9 @@ impl Progress {
         timers: &mut Timers,
     ) -> Result<(), StepFailure> {
         let now_ms = clock::now_ms();
-        let stepped = catch_unwind(AssertUnwindSafe(|| state.step(input, now_ms, context)));
+        let stepped = context
+            .pace
+            .run(|| catch_unwind(AssertUnwindSafe(|| state.step(input, now_ms, context))));
         match stepped {
             Ok(Ok(step)) => {
                 self.absorb(step, timers);
@@ -75,7 +77,9 @@ impl Progress {
                 }
                 Command::AbortExecution(key) => {
                     // One that an earlier step of the same stretch asked for must not begin any more.
-                    self.commands.retain(|earlier| !matches!(earlier, Command::Execute(execute) if execute.key == key));
+                    self.commands.retain(
+                        |earlier| !matches!(earlier, Command::Execute(execute) if execute.key == key),
+                    );
                     self.commands.push(Command::AbortExecution(key));
                 }
                 Command::AbortExecutions => {

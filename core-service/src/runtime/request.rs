@@ -1,4 +1,4 @@
-//! What is asked of a run from outside: cancel it, go on from a failed node, run it again.
+//! What is asked of a run from outside: cancel it, answer a node, go on from a failed node, run it again.
 //!
 //! An answer means that what was asked is committed. The run may be in this process's memory, in nobody's, or in
 //! another process's; for the last, a signal is left in the database, and the answer waits until that process has
@@ -7,7 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use engine::event::NodeKey;
+use engine::state::NodeStatus;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Shared;
@@ -16,27 +20,86 @@ use super::error::RequestError;
 use crate::store::{ClaimOne, RunStatus, StoreError};
 
 /// What a run is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Ask {
     Cancel,
+    Answer(Answer),
     RetryNode(i64),
     Rerun,
 }
 
-/// The word of a cancel among signals.
-pub(super) const CANCEL: &str = "cancel";
+/// The output of a node that waits for one.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Answer {
+    pub(super) key: NodeKey,
+    pub(super) output: Value,
+}
+
+/// The stored form of an answer.
+#[derive(Serialize, Deserialize)]
+struct StoredAnswer {
+    node: i64,
+    iteration: String,
+    output: Value,
+}
+
+const CANCEL: &str = "cancel";
+const ANSWER: &str = "answer";
+
+impl Ask {
+    /// The signal that brings it to another process; nothing for what only ended runs are asked.
+    fn to_signal(&self) -> Option<(&'static str, Vec<u8>)> {
+        match self {
+            Self::Cancel => Some((CANCEL, Vec::new())),
+            Self::Answer(Answer { key, output }) => {
+                let stored = StoredAnswer {
+                    node: key.node,
+                    iteration: key.iteration.to_string(),
+                    output: output.clone(),
+                };
+                Some((ANSWER, serde_json::to_vec(&stored).ok()?))
+            }
+            Self::RetryNode(_) | Self::Rerun => None,
+        }
+    }
+
+    /// What a signal asks for; nothing when it cannot be read.
+    pub(super) fn from_signal(kind: &str, payload: &[u8]) -> Option<Self> {
+        match kind {
+            CANCEL => Some(Self::Cancel),
+            ANSWER => {
+                let StoredAnswer {
+                    node,
+                    iteration,
+                    output,
+                } = serde_json::from_slice(payload).ok()?;
+                let key = NodeKey {
+                    node,
+                    iteration: iteration.parse().ok()?,
+                };
+                Some(Self::Answer(Answer { key, output }))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The answer to a request.
+pub(super) type Answered = Result<(), RequestError>;
+/// Where it is sent.
+pub(super) type Reply = oneshot::Sender<Answered>;
 
 /// A request in a run's mailbox.
 pub(super) struct Request {
     pub(super) ask: Ask,
     /// Nobody waits for the answer to a signal.
-    pub(super) reply: Option<oneshot::Sender<Result<(), RequestError>>>,
+    pub(super) reply: Option<Reply>,
     /// The signal that brought it.
     pub(super) signal_id: Option<String>,
 }
 
 impl Request {
-    fn new(ask: Ask) -> (Self, oneshot::Receiver<Result<(), RequestError>>) {
+    fn new(ask: Ask) -> (Self, oneshot::Receiver<Answered>) {
         let (reply, answer) = oneshot::channel();
         (
             Self {
@@ -54,56 +117,68 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// How long to wait before asking for a run that just changed hands.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
+/// A request on its way.
+struct Asking {
+    shared: Arc<Shared>,
+    organization_id: String,
+    run_id: Arc<str>,
+    ask: Ask,
+    deadline: Instant,
+}
+
 impl Shared {
     /// Has a request carried out, wherever the run is.
-    pub(super) async fn ask(
-        self: &Arc<Self>,
-        organization_id: &str,
-        run_id: &str,
-        ask: Ask,
-    ) -> Result<(), RequestError> {
-        let deadline = Instant::now() + self.config.remote_patience;
-        let run = self.store.run(organization_id, run_id).await?;
-        if ask == Ask::Cancel && run.status.is_terminal() {
+    pub(super) async fn ask(self: &Arc<Self>, organization_id: &str, run_id: &str, ask: Ask) -> Answered {
+        let asking = Asking {
+            shared: Arc::clone(self),
+            organization_id: organization_id.to_owned(),
+            run_id: run_id.into(),
+            ask,
+            deadline: Instant::now() + self.config.remote_patience,
+        };
+        // A run that was claimed must be driven, even when the caller goes away meanwhile.
+        tokio::spawn(asking.run())
+            .await
+            .unwrap_or(Err(RequestError::Internal))
+    }
+}
+
+impl Asking {
+    async fn run(self) -> Answered {
+        let shared = &self.shared;
+        let run = shared.store.run(&self.organization_id, &self.run_id).await?;
+        if self.ask == Ask::Cancel && run.status.is_terminal() {
             return Err(RequestError::Terminal);
         }
-        while Instant::now() < deadline {
-            if let Some(answer) = self.ask_live(run_id, ask, deadline).await {
+        while Instant::now() < self.deadline {
+            if let Some(answer) = self.ask_live().await {
                 return answer;
             }
-            let held = self.lease.current().ok_or(RequestError::Unavailable)?;
-            if self.is_draining() {
-                return Err(RequestError::Unavailable);
+            if shared.is_draining() {
+                break;
             }
-            // What is claimed must be driven, even when the caller goes away meanwhile.
-            let (shared, organization_id) = (Arc::clone(self), organization_id.to_owned());
-            let run_id: Arc<str> = run_id.into();
-            let (request, answer) = Request::new(ask);
-            let claiming = tokio::spawn(async move {
-                let claimed = shared
-                    .store
-                    .claim_run(&held.lease, &organization_id, &run_id)
-                    .await?;
-                let ClaimOne::Claimed(run) = claimed else {
-                    return Ok(Some(organization_id));
-                };
-                if let Ok(seat) = shared.live.enter(&run_id) {
-                    tokio::spawn(LiveRun::take_up(shared, held, seat, *run, None, Some(request)));
-                }
-                Ok::<_, RequestError>(None)
-            });
-            match claiming.await.map_err(|_| RequestError::Internal)?? {
-                Some(organization_id) => {
-                    let run_id = run.id.clone();
-                    return self.ask_remote(&organization_id, &run_id, ask, deadline).await;
-                }
-                // Without an answer the run was taken up by somebody else meanwhile.
-                None => {
-                    if let Ok(answer) = timeout_at(deadline, answer)
-                        .await
-                        .map_err(|_| RequestError::Unavailable)?
-                    {
-                        return answer;
+            let Some(held) = shared.lease.current() else { break };
+            match shared
+                .store
+                .claim_run(&held.lease, &self.organization_id, &self.run_id)
+                .await?
+            {
+                ClaimOne::DrivenElsewhere => return self.ask_other_process().await,
+                ClaimOne::Claimed(run) => {
+                    // Taken when a task of this process has the run, or is about to leave it.
+                    if let Ok(seat) = shared.live.enter(&self.run_id) {
+                        let (request, answer) = Request::new(self.ask.clone());
+                        tokio::spawn(LiveRun::take_up(
+                            Arc::clone(shared),
+                            held,
+                            seat,
+                            *run,
+                            None,
+                            Some(request),
+                        ));
+                        if let Some(answer) = self.answered(answer).await {
+                            return answer;
+                        }
                     }
                 }
             }
@@ -113,49 +188,74 @@ impl Shared {
     }
 
     /// Asks the task that drives the run here; nothing when there is none, or it left without an answer.
-    async fn ask_live(&self, run_id: &str, ask: Ask, deadline: Instant) -> Option<Result<(), RequestError>> {
-        let mailbox = self.live.mailbox(run_id)?;
-        let (request, answer) = Request::new(ask);
-        match timeout_at(deadline, deliver(mailbox, request, answer)).await {
-            Ok(answer) => answer,
+    async fn ask_live(&self) -> Option<Answered> {
+        let mailbox = self.shared.live.mailbox(&self.run_id)?;
+        let (request, answer) = Request::new(self.ask.clone());
+        match timeout_at(self.deadline, mailbox.send(request)).await {
+            Ok(Ok(())) => self.answered(answer).await,
+            Ok(Err(_left)) => None,
             Err(_elapsed) => Some(Err(RequestError::Unavailable)),
         }
     }
 
-    async fn ask_remote(
-        &self,
-        organization_id: &str,
-        run_id: &str,
-        ask: Ask,
-        deadline: Instant,
-    ) -> Result<(), RequestError> {
-        if ask != Ask::Cancel {
-            return Err(RequestError::NotTerminal);
+    async fn answered(&self, answer: oneshot::Receiver<Answered>) -> Option<Answered> {
+        match timeout_at(self.deadline, answer).await {
+            Ok(answer) => answer.ok(),
+            Err(_elapsed) => Some(Err(RequestError::Unavailable)),
         }
-        let sent = self
-            .store
-            .send_signal(organization_id, run_id, CANCEL, &[])
+    }
+
+    async fn ask_other_process(&self) -> Answered {
+        let Some((kind, payload)) = self.ask.to_signal() else {
+            return Err(RequestError::NotTerminal);
+        };
+        let store = &self.shared.store;
+        let sent = store
+            .send_signal(&self.organization_id, &self.run_id, kind, &payload)
             .await?;
         if sent.is_none() {
             return Err(RequestError::Terminal);
         }
-        while Instant::now() < deadline {
-            match self.store.run(organization_id, run_id).await {
-                Ok(run) if run.status == RunStatus::Cancelled => return Ok(()),
-                Ok(run) if run.status.is_terminal() => return Err(RequestError::Terminal),
-                Err(StoreError::NotFound(_)) => return Err(RequestError::NotFound),
-                Ok(_) | Err(_) => sleep(LOOK_AGAIN_AFTER).await,
+        while Instant::now() < self.deadline {
+            let outcome = match &self.ask {
+                Ask::Answer(answer) => self.outcome_of_answer(answer).await,
+                _ => self.outcome_of_cancel().await,
+            };
+            match outcome {
+                Some(outcome) => return outcome,
+                None => sleep(LOOK_AGAIN_AFTER).await,
             }
         }
         Err(RequestError::Unavailable)
     }
-}
 
-async fn deliver(
-    mailbox: mpsc::Sender<Request>,
-    request: Request,
-    answer: oneshot::Receiver<Result<(), RequestError>>,
-) -> Option<Result<(), RequestError>> {
-    mailbox.send(request).await.ok()?;
-    answer.await.ok()
+    async fn outcome_of_cancel(&self) -> Option<Answered> {
+        match self.shared.store.run(&self.organization_id, &self.run_id).await {
+            Ok(run) if run.status == RunStatus::Cancelled => Some(Ok(())),
+            Ok(run) if run.status.is_terminal() => Some(Err(RequestError::Terminal)),
+            Err(StoreError::NotFound(_)) => Some(Err(RequestError::NotFound)),
+            Ok(_) | Err(_) => None,
+        }
+    }
+
+    async fn outcome_of_answer(&self, answer: &Answer) -> Option<Answered> {
+        let report = self
+            .shared
+            .report(&self.organization_id, &self.run_id)
+            .await
+            .ok()?;
+        let mut nodes = report.state.nodes();
+        let key = &answer.key;
+        let node = nodes.find(|node| node.node.id == key.node && *node.iteration == key.iteration);
+        let Some(node) = node else {
+            return Some(Err(RequestError::NotWaiting(key.node)));
+        };
+        match node.status {
+            NodeStatus::Waiting | NodeStatus::Running => None,
+            NodeStatus::Completed if node.output.is_some_and(|output| **output == answer.output) => {
+                Some(Ok(()))
+            }
+            _ => Some(Err(RequestError::Answered(key.node))),
+        }
+    }
 }

@@ -131,6 +131,7 @@ impl Shared {
             metered: start.metered,
             record,
             plan: compiled.plan,
+            pace: compiled.pace,
             surroundings,
             share: self.limits.share(&start.organization_id),
             roots: OnceLock::new(),
@@ -138,6 +139,7 @@ impl Shared {
         let mut state = RunState::new(Arc::clone(&context.plan));
         let mut timers = Timers::default();
         let mut progress = Progress::default();
+        let _turn = context.pace.turn(&self.slow_steps).await;
         let input = Input::Start(Start {
             attempt: 1,
             ..start.start

@@ -10,9 +10,7 @@ use tokio::time::sleep;
 
 use super::Shared;
 use super::context::RunContext;
-use super::drive::{
-    Arrival, LiveRun, Panicked, Place, RowToFail, Settled, Stretch, engine_failure, is_deadly,
-};
+use super::drive::{Arrival, ENGINE_PANICKED, LiveRun, Panicked, Place, Settled, Stretch};
 use super::error::PlanError;
 use super::execute::Executions;
 use super::lease::Held;
@@ -22,6 +20,7 @@ use super::progress::credits;
 use super::rebuild::{RebuildError, rebuild};
 use super::record::StartRecord;
 use super::request::Request;
+use super::settle::{RowToFail, engine_failure, is_deadly};
 use super::timers::Timers;
 use crate::store::{ClaimCause, Run, StoreError};
 
@@ -80,13 +79,17 @@ impl LiveRun {
             Input::Resume
         };
         let mut stretch = Stretch::default();
+        let pace = live.context.pace.clone();
+        let shared = Arc::clone(&live.shared);
+        let turn = pace.turn(&shared.slow_steps).await;
         let mut taken = live.take_in(&mut stretch, Arrival::Input(input));
         if let (Ok(()), Some(request)) = (&taken, request) {
             taken = live.take_in(&mut stretch, Arrival::Request(request));
         }
+        drop(turn);
         let settled = match taken {
             Ok(()) => live.settle(stretch).await,
-            Err(Panicked) => Settled::Broken("the engine failed in this run"),
+            Err(Panicked) => Settled::Broken(ENGINE_PANICKED),
         };
         live.drive(settled).await;
     }
@@ -168,6 +171,7 @@ async fn load(shared: &Shared, run: &Run) -> Result<(RunContext, RunState, Place
         metered: run.metered,
         record,
         plan: compiled.plan,
+        pace: compiled.pace,
         surroundings,
         share: shared.limits.share(&run.organization_id),
         roots: OnceLock::new(),

@@ -9,7 +9,9 @@ use crate::auth::{ApiKeyText, Authorized};
 use crate::bootstrap::all_scopes;
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::store::{BillingStatus, Founding, NewApiKey, OrganizationChange, Plan, Role, StoreError};
+use crate::store::{
+    BillingStatus, Founding, FoundingKey, NewApiKey, OrganizationChange, Plan, Role, StoreError,
+};
 
 /// The plan of an organization that names none, and the pattern of new plans.
 const DEFAULT_PLAN: &str = "unlimited";
@@ -37,8 +39,10 @@ impl Admin {
             name: &request.name,
             plan_id: request.plan_id.as_deref().unwrap_or(DEFAULT_PLAN),
             owner_email: "owner@localhost",
-            key_hash: &self.services.hasher.hash(&key),
-            scopes: &all_scopes(),
+            key: Some(FoundingKey {
+                hash: &self.services.hasher.hash(&key),
+                scopes: &all_scopes(),
+            }),
         };
         let founded = self
             .services

@@ -130,7 +130,10 @@ fn require_feature(caller: &Call<KeyHolder>) -> Result<()> {
 
 fn check_name(name: &str) -> Result<()> {
     if engine::expression::is_reserved(name) {
-        return Err(Error::invalid("name", "means something else in expressions; choose another"));
+        return Err(Error::invalid(
+            "name",
+            "means something else in expressions; choose another",
+        ));
     }
     Ok(())
 }

@@ -11,8 +11,9 @@ use engine::kinds::{ResponseMode, Verify};
 use engine::start::{Start, StartError, StartFrom};
 use serde_json::{Map, Value, json};
 
+use super::run::start;
 use super::target::Target;
-use super::{Services, service, start};
+use super::{Services, service};
 use crate::auth::Authorized;
 use crate::clock;
 use crate::error::{Error, Result};
@@ -49,7 +50,7 @@ impl WebhookIngress {
         let target = target.ok_or_else(|| Error::not_found("webhook"))?;
         if target.method() != request.method {
             let message = format!("The webhook takes {}, not {}.", target.method(), request.method);
-            return Err(Error::new(ErrorReason::MethodNotAllowed, message));
+            return Err(Error::new(ErrorReason::MethodNotAllowed, message).with_allow(target.method()));
         }
         let run = run(&target, request)?;
         start::check_billing(&target.row.organization)?;

@@ -66,7 +66,9 @@ impl Structures {
             }),
             StructureCreated::LimitReached(most) => Err(Error::new(
                 ErrorReason::PlanLimitExceeded,
-                format!("The plan allows {most} structures and all are used; change the plan to create more."),
+                format!(
+                    "The plan allows {most} structures and all are used; change the plan to create more."
+                ),
             )),
         }
     }

@@ -64,12 +64,26 @@ fn chunks<'a, 'v>(
         let size = match dialect {
             Dialect::Sqlite => CHUNKS.into_iter().find(|size| *size <= rows)?,
             Dialect::Postgres if rows == 0 => return None,
-            Dialect::Postgres => rows,
+            Dialect::Postgres => rows_of_one_message(rest, width),
         };
         let (chunk, after) = rest.split_at(size * width);
         rest = after;
         Some(chunk)
     })
+}
+
+/// What one message to PostgreSQL carries at most, in bytes, unless a single row is larger: what fits into one TLS
+/// record. sqlx 0.9.0 does not set `TCP_NODELAY`, so a second record would wait 40 ms for the first one's receipt.
+const MESSAGE: usize = 15 * 1024;
+
+/// How many rows fit into one message.
+fn rows_of_one_message(values: &[Value<'_>], width: usize) -> usize {
+    let mut size = 0;
+    let fitting = values.chunks(width).take_while(|row| {
+        size += row.iter().map(Value::size).sum::<usize>();
+        size <= MESSAGE
+    });
+    fitting.count().max(1)
 }
 
 /// Binds each column as one array.
@@ -114,5 +128,15 @@ mod tests {
         assert_eq!(sizes(Dialect::Sqlite, 600), [256, 256, 64, 16, 4, 4]);
         assert_eq!(sizes(Dialect::Postgres, 0), [0; 0]);
         assert_eq!(sizes(Dialect::Postgres, 600), [600]);
+    }
+
+    #[test]
+    fn a_message_to_postgres_is_bounded_but_never_empty() {
+        let (small, large) = ("x".repeat(5_000), "x".repeat(MESSAGE + 1));
+        let values = [&small, &small, &small, &small, &large, &small].map(Value::from);
+        let sizes: Vec<usize> = chunks(Dialect::Postgres, &ONE_COLUMN, &values)
+            .map(<[Value<'_>]>::len)
+            .collect();
+        assert_eq!(sizes, [3, 1, 1, 1]);
     }
 }

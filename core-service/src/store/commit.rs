@@ -3,7 +3,7 @@
 //! The transaction first checks the process's own lease and keeps it from being taken over until the end; a batch of a
 //! process that was taken over is refused as a whole. Statements cover all rows of a batch at once.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use super::database::Session;
 use super::dialect::{BatchStatement, Kind};
@@ -263,7 +263,7 @@ async fn write_timers(
 
 const CLEAR_SIGNALS: BatchStatement = BatchStatement {
     columns: &[("id", Kind::Text)],
-    tail: "DELETE FROM signals WHERE id IN (SELECT v.id FROM v)",
+    tail: "DELETE FROM signals WHERE id IN (SELECT v.id FROM v) RETURNING run_id",
 };
 
 const COUNT_SIGNALS_DONE: BatchStatement = BatchStatement {
@@ -271,15 +271,19 @@ const COUNT_SIGNALS_DONE: BatchStatement = BatchStatement {
     tail: "UPDATE runs SET pending_signals = runs.pending_signals - v.done FROM v WHERE runs.id = v.run_id",
 };
 
+/// A signal that was done before counts no more.
 async fn clear_signals(session: &mut Session, changes: &[RunChange]) -> Result<(), StoreError> {
-    let mut ids: Vec<Value<'_>> = Vec::new();
-    let mut counts: Vec<Value<'_>> = Vec::new();
-    for change in changes.iter().filter(|change| !change.signals_done.is_empty()) {
-        ids.extend(change.signals_done.iter().map(Value::from));
-        let done = i64::try_from(change.signals_done.len()).unwrap_or(i64::MAX);
-        counts.extend([Value::from(&change.run_id), Value::from(done)]);
+    let ids = changes.iter().flat_map(|change| &change.signals_done);
+    let ids: Vec<Value<'_>> = ids.map(Value::from).collect();
+    let mut done: BTreeMap<String, i64> = BTreeMap::new();
+    for row in session.batch_returning(&CLEAR_SIGNALS, &ids).await? {
+        *done.entry(row.get("run_id")?).or_default() += 1;
     }
-    session.batch(&CLEAR_SIGNALS, &ids).await?;
-    session.batch(&COUNT_SIGNALS_DONE, &counts).await?;
+    let counts = done
+        .iter()
+        .flat_map(|(run_id, done)| [Value::from(run_id), Value::from(*done)]);
+    session
+        .batch(&COUNT_SIGNALS_DONE, &counts.collect::<Vec<_>>())
+        .await?;
     Ok(())
 }

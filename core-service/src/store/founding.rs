@@ -22,9 +22,16 @@ pub struct Founding<'a> {
     pub plan_id: &'a str,
     /// The owner's email.
     pub owner_email: &'a str,
-    /// The keyed hash of the owner's key.
-    pub key_hash: &'a [u8],
-    /// What that key may do.
+    /// The owner's first key, if there is to be one.
+    pub key: Option<FoundingKey<'a>>,
+}
+
+/// The first key of an organization.
+#[derive(Debug, Clone)]
+pub struct FoundingKey<'a> {
+    /// Its keyed hash.
+    pub hash: &'a [u8],
+    /// What it may do.
     pub scopes: &'a [&'a str],
 }
 
@@ -89,18 +96,18 @@ async fn found(session: &mut Session, actor: &Actor, founding: &Founding<'_>) ->
     let team_id = insert_team(session, &organization_id, "Default", true).await?;
     let owner_user_id =
         insert_member(session, &organization_id, founding.owner_email, None, Role::Owner).await?;
-    let key = NewApiKey {
-        organization_id: &organization_id,
-        user_id: &owner_user_id,
-        hash: founding.key_hash,
-        scopes: founding.scopes,
-        expires_at: None,
+    let created = ("organization.created", founding.name, organization_id.clone());
+    let mut entries = vec![created];
+    let key_id = match &founding.key {
+        Some(key) => Some(insert_first_key(session, &organization_id, &owner_user_id, key).await?),
+        None => None,
     };
-    let key_id = insert_api_key(session, &key).await?;
-    for (action, label, target_id) in [
-        ("organization.created", founding.name, organization_id.as_str()),
-        ("api_key.created", &key_id, &key_id),
-    ] {
+    entries.extend(
+        key_id
+            .as_ref()
+            .map(|key_id| ("api_key.created", key_id.as_str(), key_id.clone())),
+    );
+    for (action, label, target_id) in &entries {
         let entry = Entry {
             organization_id: &organization_id,
             action,
@@ -115,4 +122,20 @@ async fn found(session: &mut Session, actor: &Actor, founding: &Founding<'_>) ->
         owner_user_id,
         team_id,
     })
+}
+
+async fn insert_first_key(
+    session: &mut Session,
+    organization_id: &str,
+    user_id: &str,
+    key: &FoundingKey<'_>,
+) -> Result<String, StoreError> {
+    let new = NewApiKey {
+        organization_id,
+        user_id,
+        hash: key.hash,
+        scopes: key.scopes,
+        expires_at: None,
+    };
+    insert_api_key(session, &new).await
 }

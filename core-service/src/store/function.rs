@@ -76,8 +76,7 @@ pub enum FunctionSaved {
     NameTaken,
 }
 
-const COLUMNS: &str =
-    "id, name, description, code, parameters, folder_id, team_id, created_at, updated_at";
+const COLUMNS: &str = "id, name, description, code, parameters, folder_id, team_id, created_at, updated_at";
 
 impl Function {
     fn from_row(row: &Row) -> Result<Self, StoreError> {

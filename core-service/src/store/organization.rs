@@ -4,12 +4,10 @@ use sqlx::AssertSqlSafe;
 
 use super::activity::{Actor, Entry, record};
 use super::database::Session;
-use super::member::insert_member;
 use super::plan::{PLAN_COLUMNS, Plan};
-use super::team::insert_team;
 use super::value::{Row, values, words};
-use super::{Role, Store, StoreError};
-use crate::{clock, id};
+use super::{Store, StoreError};
+use crate::clock;
 
 words! {
     /// Whether an organization has paid.
@@ -38,17 +36,6 @@ pub struct Organization {
     pub billing_status: BillingStatus,
     /// Epoch milliseconds.
     pub created_at: i64,
-}
-
-/// What making an organization made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewOrganization {
-    /// `org_`
-    pub organization_id: String,
-    /// `user_`
-    pub owner_user_id: String,
-    /// `team_`, the default one.
-    pub team_id: String,
 }
 
 /// What to change; `None` stays.
@@ -83,38 +70,6 @@ pub(super) const ORGANIZATION_COLUMNS: &str = "o.id AS organization_id, o.name A
      o.created_at AS organization_created_at";
 
 impl Store {
-    /// Makes an organization with its owner and a default team. Its credits are those of the plan.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`] when there is no such plan; when the database fails.
-    pub async fn create_organization(
-        &self,
-        actor: &Actor,
-        name: &str,
-        plan_id: &str,
-        owner_email: &str,
-    ) -> Result<NewOrganization, StoreError> {
-        let organization_id = id::new(id::Kind::Organization);
-        let mut transaction = self.database.write().await?;
-        insert_organization(&mut transaction, &organization_id, name, plan_id).await?;
-        let team_id = insert_team(&mut transaction, &organization_id, "Default", true).await?;
-        let owner = insert_member(&mut transaction, &organization_id, owner_email, None, Role::Owner).await?;
-        let entry = Entry {
-            organization_id: &organization_id,
-            action: "organization.created",
-            label: name,
-            target_id: &organization_id,
-            fields: &[],
-        };
-        record(&mut transaction, actor, entry).await?;
-        transaction.commit().await?;
-        Ok(NewOrganization {
-            organization_id,
-            owner_user_id: owner,
-            team_id,
-        })
-    }
-
     /// An organization and its plan.
     ///
     /// # Errors

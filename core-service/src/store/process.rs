@@ -185,6 +185,27 @@ impl Store {
         Ok(outcome)
     }
 
+    /// Unfinished runs that a process drives, in order of id, from the one after `after`.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn driven_runs(
+        &self,
+        process_id: &str,
+        after: &str,
+        limit: i64,
+    ) -> Result<Vec<Run>, StoreError> {
+        let sql = format!(
+            "SELECT {RUN_COLUMNS} FROM runs
+             WHERE process_id = $1 AND finished_at IS NULL AND id > $2 ORDER BY id LIMIT $3"
+        );
+        let mut session = self.database.read().await?;
+        let rows = session
+            .rows(AssertSqlSafe(sql), &values![process_id, after, limit])
+            .await?;
+        rows.iter().map(Run::from_row).collect()
+    }
+
     /// Forgets processes that are dead and drive nothing any more.
     ///
     /// # Errors

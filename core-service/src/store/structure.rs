@@ -170,9 +170,8 @@ impl Store {
         organization_id: &str,
         limit: i64,
     ) -> Result<Vec<Structure>, StoreError> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM structures WHERE organization_id = $1 ORDER BY id DESC LIMIT $2"
-        );
+        let sql =
+            format!("SELECT {COLUMNS} FROM structures WHERE organization_id = $1 ORDER BY id DESC LIMIT $2");
         let mut session = self.database.read().await?;
         let rows = session
             .rows(AssertSqlSafe(sql), &values![organization_id, limit])

@@ -40,6 +40,17 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// About how many bytes it takes on the wire.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::Text(text) => 4 + text.map_or(0, str::len),
+            Self::Bytes(bytes) => 4 + bytes.map_or(0, <[u8]>::len),
+            Self::Integer(_) => 12,
+            Self::Boolean(_) => 5,
+            Self::Texts(texts) => texts.iter().map(|text| 4 + text.len()).sum(),
+        }
+    }
+
     pub(super) fn boolean(&self) -> Option<bool> {
         if let Self::Boolean(truth) = self {
             *truth

@@ -172,6 +172,9 @@ mod tests {
             .into_iter()
             .map(|violation| violation.path)
             .collect();
-        assert_eq!(paths, ["columns[1].name", "columns[2].name", "columns[3].uniqueKey"]);
+        assert_eq!(
+            paths,
+            ["columns[1].name", "columns[2].name", "columns[3].uniqueKey"]
+        );
     }
 }

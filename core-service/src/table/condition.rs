@@ -3,7 +3,7 @@
 //! Comparisons are comparisons of sort keys, so a filter and a sort never disagree, and an index answers exactly what
 //! memory does. Missing values satisfy `is_null`, `neq` and `not_in` only.
 
-use std::ops::{Bound, RangeBounds as _};
+use std::ops::{Bound, RangeBounds};
 
 use contract::validation::Violation;
 use serde::Deserialize;
@@ -71,11 +71,9 @@ impl Condition {
                 Value::Array(items) => items.iter().any(|item| item.as_str() == Some(part)),
                 _ => false,
             },
-            Test::Has(element) => value.as_array().is_some_and(|items| {
-                items
-                    .iter()
-                    .any(|item| key(ColumnType::Json, item) == *element)
-            }),
+            Test::Has(element) => value
+                .as_array()
+                .is_some_and(|items| items.iter().any(|item| key(ColumnType::Json, item) == *element)),
             Test::StartsWith(start) => value.as_str().is_some_and(|text| text.starts_with(start)),
             Test::EndsWith(end) => value.as_str().is_some_and(|text| text.ends_with(end)),
         }
@@ -85,7 +83,7 @@ impl Condition {
 impl KeyTest {
     fn holds(&self, key: &Key) -> bool {
         match self {
-            Self::Between(low, high) => (low.as_ref(), high.as_ref()).contains(key),
+            Self::Between(low, high) => RangeBounds::<Key>::contains(&(low.as_ref(), high.as_ref()), key),
             Self::OneOf(keys) => keys.contains(key),
             Self::NoneOf(keys) => !keys.contains(key),
         }
@@ -160,7 +158,11 @@ pub fn matching(columns: &[Column], wanted: &Map<String, Value>) -> Result<Vec<C
 }
 
 fn violation(path: &str, message: String) -> Violation {
-    let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
+    let dot = if path.is_empty() || path.starts_with('[') {
+        ""
+    } else {
+        "."
+    };
     Violation {
         path: format!("filters{dot}{path}"),
         message,
@@ -206,7 +208,10 @@ fn test(column_type: ColumnType, operator: &str, value: &Value) -> Result<Test, 
 
 fn accepted(column_type: ColumnType, value: &Value, path: String) -> Result<Value, Refusal> {
     if value.is_null() {
-        return Err((path, "must be a value; is_null finds rows that have none".to_owned()));
+        return Err((
+            path,
+            "must be a value; is_null finds rows that have none".to_owned(),
+        ));
     }
     accept(column_type, value).map_err(|message| (path, message.to_owned()))
 }
@@ -252,7 +257,10 @@ fn comparison(column_type: ColumnType, operator: &str, value: &Value) -> Result<
 
 fn text_test(column_type: ColumnType, operator: &str, value: &Value) -> Result<Test, Refusal> {
     if !matches!(column_type, ColumnType::Text | ColumnType::Json) {
-        let message = format!("is for text and json columns, not for {} ones", column_type.as_word());
+        let message = format!(
+            "is for text and json columns, not for {} ones",
+            column_type.as_word()
+        );
         return Err(("operator".to_owned(), message));
     }
     let text = match value {
@@ -325,7 +333,13 @@ mod tests {
             ("number", "lt", json!(10), json!(9), json!(10)),
             ("integer", "lte", json!(10), json!(10), json!(11)),
             ("boolean", "gt", json!(false), json!(true), json!(false)),
-            ("date", "lt", json!("2026-01-02"), json!("2026-01-01"), json!("2026-01-02")),
+            (
+                "date",
+                "lt",
+                json!("2026-01-02"),
+                json!("2026-01-01"),
+                json!("2026-01-02"),
+            ),
             (
                 "datetime",
                 "eq",
@@ -334,15 +348,33 @@ mod tests {
                 json!("2026-01-01T01:00:00Z"),
             ),
             ("json", "gt", json!(5), json!(6), json!("a")),
-            ("json", "contains", json!({"a": 1}), json!([1, {"a": 1.0}]), json!({"a": 1})),
+            (
+                "json",
+                "contains",
+                json!({"a": 1}),
+                json!([1, {"a": 1.0}]),
+                json!({"a": 1}),
+            ),
             ("json", "contains", json!("x"), json!(["x"]), json!(["xy"])),
-            ("json", "eq", json!({"a": 1, "b": 2}), json!({"b": 2, "a": 1}), json!({"a": 1})),
+            (
+                "json",
+                "eq",
+                json!({"a": 1, "b": 2}),
+                json!({"b": 2, "a": 1}),
+                json!({"a": 1}),
+            ),
         ] {
             let condition = parse(column, operator, &value).unwrap();
             if value != json!([]) {
-                assert!(condition.holds(Some(&holds)), "{column} {operator} {value}: {holds}");
+                assert!(
+                    condition.holds(Some(&holds)),
+                    "{column} {operator} {value}: {holds}"
+                );
             }
-            assert!(!condition.holds(Some(&fails)), "{column} {operator} {value}: {fails}");
+            assert!(
+                !condition.holds(Some(&fails)),
+                "{column} {operator} {value}: {fails}"
+            );
             let missing = matches!(operator, "neq" | "not_in");
             assert_eq!(condition.holds(None), missing, "{operator} without a value");
         }
@@ -382,7 +414,10 @@ mod tests {
             ("[1]", "filters[0]"),
             (r#"[{"columnId": 1, "operator": "eq"}]"#, "filters[0].columnId"),
             (r#"[{"columnId": "text"}]"#, "filters[0]"),
-            (r#"[{"columnId": "text", "columnId": "a", "operator": "eq"}]"#, "filters[0].columnId"),
+            (
+                r#"[{"columnId": "text", "columnId": "a", "operator": "eq"}]"#,
+                "filters[0].columnId",
+            ),
         ] {
             let violations = parse_conditions(&columns(), filters).unwrap_err();
             assert_eq!(violations[0].path, path, "{violations:?}");

@@ -172,9 +172,20 @@ mod tests {
         );
         rise(
             ColumnType::Text,
-            &[json!(""), json!("\u{0}"), json!("Z"), json!("a"), json!("ä"), json!("\u{ffff}"), json!("🚚")],
+            &[
+                json!(""),
+                json!("\u{0}"),
+                json!("Z"),
+                json!("a"),
+                json!("ä"),
+                json!("\u{ffff}"),
+                json!("🚚"),
+            ],
         );
-        rise(ColumnType::Date, &[json!("0001-01-01"), json!("1969-12-31"), json!("2026-01-31")]);
+        rise(
+            ColumnType::Date,
+            &[json!("0001-01-01"), json!("1969-12-31"), json!("2026-01-31")],
+        );
         rise(
             ColumnType::Datetime,
             &[
@@ -189,8 +200,14 @@ mod tests {
 
     #[test]
     fn equal_values_have_equal_keys() {
-        assert_eq!(key(ColumnType::Number, &json!(1.0)), key(ColumnType::Number, &json!(1)));
-        assert_eq!(key(ColumnType::Number, &json!(-0.0)), key(ColumnType::Number, &json!(0)));
+        assert_eq!(
+            key(ColumnType::Number, &json!(1.0)),
+            key(ColumnType::Number, &json!(1))
+        );
+        assert_eq!(
+            key(ColumnType::Number, &json!(-0.0)),
+            key(ColumnType::Number, &json!(0))
+        );
         assert_eq!(
             key(ColumnType::Json, &json!({"a": 1, "b": 2})),
             key(ColumnType::Json, &json!({"b": 2, "a": 1}))

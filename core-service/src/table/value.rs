@@ -146,7 +146,11 @@ mod tests {
                 Type::Datetime,
                 Some(json!("2026-01-31T00:00:00Z")),
             ),
-            (json!("2026-01-31T00:00:00Z"), Type::Date, Some(json!("2026-01-31"))),
+            (
+                json!("2026-01-31T00:00:00Z"),
+                Type::Date,
+                Some(json!("2026-01-31")),
+            ),
             (json!("2026-01-31T00:00:01Z"), Type::Date, None),
             (json!({"a": 1}), Type::Text, None),
             (json!({"a": 1}), Type::Json, Some(json!({"a": 1}))),

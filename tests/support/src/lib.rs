@@ -1,11 +1,24 @@
-//! What tests share: where their databases come from.
+//! What tests share: databases, the product's processes, and clients of its doors.
 //!
 //! PostgreSQL comes from `SWITCHYARD_TEST_POSTGRES_URL`, else from a temporary cluster that is started from the
 //! machine's own binaries and stopped at the end of the process. Each test gets a fresh database. Where there is
 //! neither, tests say loudly that they are skipped; `SWITCHYARD_TEST_REQUIRE_POSTGRES=1` makes that a failure.
 
+// What tests need and do not get ends the test.
+#![allow(clippy::missing_panics_doc, reason = "each panic is a failed test")]
+
+mod admin;
+mod api;
+mod binaries;
 mod cluster;
 mod directory;
+pub mod graphs;
+mod http;
+mod process;
+mod server;
+mod tls;
+pub mod wire;
+pub mod workload;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex};
@@ -13,7 +26,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
+pub use admin::{Admin, AdminClient, Bearer, at_most};
+pub use api::{Api, PATIENCE, text, together, until};
+pub use binaries::binary;
 pub use directory::TemporaryDirectory;
+pub use http::{Answer, HttpClient};
+pub use server::{Facade, Server, ServerOptions, ShowLog};
+pub use tls::Certificate;
 
 /// Why there is no PostgreSQL for tests.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Driver, Retries};
+use super::{Driver, ENGINE_ERROR, Retries};
 use crate::event::{EventBody, Failure, NodeKey, Outcome};
 use crate::failure::NodeError;
 use crate::kind::Behaviour;
 use crate::state::{NodeStatus, Place};
 use crate::step::Command;
 use crate::timer::TimerKey;
-
-/// The code of a failure of the engine itself.
-const ENGINE_ERROR: &str = "ENGINE_ERROR";
 
 impl Driver<'_> {
     /// Ends the run when nothing more can happen.

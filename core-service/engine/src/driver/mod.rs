@@ -8,19 +8,23 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::config::OnError;
-use crate::event::{Event, EventBody, NodeKey, Outcome};
+use crate::event::{Event, EventBody, Failure, NodeKey, Outcome};
 use crate::failure::NodeError;
 use crate::fold::error_value;
 use crate::kind::{Behaviour, ConditionMode};
 use crate::plan::PlanNode;
 use crate::routing::Router;
-use crate::scope::Environment;
+use crate::scope::{Environment, NodeScope};
 use crate::start::StartError;
 use crate::state::{NodeStatus, Place, RunState};
 use crate::step::{Command, Execute, Input, STEP_BUDGET, Step, StepError};
 use crate::timer::TimerKey;
 use crate::view::NodeView;
 
+/// The code of a failure of the engine itself.
+const ENGINE_ERROR: &str = "ENGINE_ERROR";
+
+/// One step's state, surroundings and decisions.
 pub(crate) struct Driver<'a> {
     state: &'a mut RunState,
     environment: &'a dyn Environment,
@@ -68,6 +72,11 @@ impl<'a> Driver<'a> {
                 self.record(EventBody::RunStarted(started));
             }
             Input::NodeFinished { key, attempt, result } => self.node_finished(&key, attempt, result),
+            Input::NodeParked {
+                key,
+                attempt,
+                due_at_ms,
+            } => self.node_parked(&key, attempt, due_at_ms),
             Input::TimerFired(TimerKey::Node(key)) => self.node_timer(&key),
             Input::TimerFired(TimerKey::Run) => self.run_timer(),
             Input::Cancel => self.terminate(Outcome::Cancelled, None),
@@ -125,13 +134,13 @@ impl<'a> Driver<'a> {
         let view = self.view(place);
         let holds_scope = node.opens.is_some() || node.closes.is_some();
         if node.disabled && !holds_scope {
-            let input = crate::scope::NodeScope::input(&view);
-            return self.complete(place, Arc::unwrap_or_clone(input));
+            let input = view.input();
+            return self.pass_on(place, input);
         }
         match &node.behaviour {
             Behaviour::Trigger => {
-                let input = Value::clone(&self.state.input);
-                self.complete(place, input);
+                let input = Arc::clone(&self.state.input);
+                self.pass_on(place, input);
             }
             Behaviour::Pure(pure) => match pure.evaluate(&view) {
                 Ok(output) => self.complete(place, output),
@@ -153,7 +162,8 @@ impl<'a> Driver<'a> {
             },
             Behaviour::Aggregator(_) => self.aggregate(place),
             Behaviour::Stop(stop) => match stop.evaluate(&view) {
-                Ok(end) => {
+                Ok(mut end) => {
+                    self.environment.mask_text(&mut end.message);
                     let failure = end.failure();
                     self.record_completed(place, Arc::new(end.output()), Vec::new());
                     self.terminate(end.outcome, failure);
@@ -210,10 +220,15 @@ impl<'a> Driver<'a> {
     fn complete(&mut self, place: Place, output: Value) {
         let mut output = as_object(output);
         self.environment.mask(&mut output);
+        self.pass_on(place, Arc::new(output));
+    }
+
+    /// Records an output that was masked already and the edges it takes.
+    fn pass_on(&mut self, place: Place, output: Arc<Value>) {
         let plan = Arc::clone(&self.state.plan);
         let view = self.view(place).with_own(&output);
         match Router::new(&plan, plan.node_at(place.node)).completed(&view, ConditionMode::All) {
-            Ok(taken) => self.record_completed(place, Arc::new(output), taken),
+            Ok(taken) => self.record_completed(place, output, taken),
             Err(error) => self.attempt_failed(place, error.into(), Retries::Never),
         }
     }
@@ -303,12 +318,43 @@ impl<'a> Driver<'a> {
         };
         let slot = self.state.slot(place);
         let late = self.state.finished.is_some() && slot.status == NodeStatus::Cancelled;
-        if slot.attempt != attempt || !(slot.status == NodeStatus::Running || late) {
+        if slot.attempt != attempt || !(self.is_executing(place) || late) {
             return;
         }
         match result {
             Ok(output) => self.complete(place, output),
             Err(error) => self.attempt_failed(place, error, Retries::Allowed),
+        }
+    }
+
+    /// Whether the node's result is the runtime's to report.
+    fn is_executing(&self, place: Place) -> bool {
+        let external = matches!(
+            self.state.plan.node_at(place.node).behaviour,
+            Behaviour::External(_)
+        );
+        external
+            && matches!(
+                self.state.slot(place).status,
+                NodeStatus::Running | NodeStatus::Waiting
+            )
+    }
+
+    fn node_parked(&mut self, key: &NodeKey, attempt: u32, due_at_ms: Option<i64>) {
+        let Some(place) = self.state.place(key) else {
+            return;
+        };
+        let slot = self.state.slot(place);
+        if slot.attempt != attempt || slot.status != NodeStatus::Running || !self.is_executing(place) {
+            return;
+        }
+        self.record(EventBody::NodeWaiting {
+            key: key.clone(),
+            due_at_ms,
+        });
+        if let Some(due_at_ms) = due_at_ms {
+            let key = TimerKey::Node(key.clone());
+            self.step.commands.push(Command::SetTimer { key, due_at_ms });
         }
     }
 
@@ -324,6 +370,10 @@ impl<'a> Driver<'a> {
             return;
         };
         match slot.status {
+            NodeStatus::Waiting if self.is_executing(place) => {
+                let error = NodeError::new(NodeError::TIMEOUT, "nobody answered in time");
+                self.attempt_failed(place, error, Retries::Never);
+            }
             NodeStatus::Waiting => self.complete(place, wait_output(due_at_ms)),
             NodeStatus::Retrying => self.state.put_on_agenda(place),
             _ => {}
@@ -362,13 +412,16 @@ impl<'a> Driver<'a> {
             at_ms: self.now_ms,
             body,
         };
-        let applied = self.state.apply(&event);
-        debug_assert_eq!(
-            applied,
-            Ok(()),
-            "the engine recorded an event that its own fold refuses"
-        );
-        self.step.events.push(event);
+        match self.state.apply(&event) {
+            Ok(()) => self.step.events.push(event),
+            Err(error) => {
+                debug_assert!(false, "the engine decided what its own fold refuses: {error}");
+                // A run always ends, also when the engine is at fault.
+                let code = String::from(ENGINE_ERROR);
+                let message = error.to_string();
+                self.state.failing.get_or_insert(Failure { code, message });
+            }
+        }
     }
 }
 

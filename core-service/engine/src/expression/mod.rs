@@ -62,8 +62,8 @@ pub trait Scope {
 /// Whether a name means something in expressions already, so that no custom function can be called by it.
 pub fn is_reserved(name: &str) -> bool {
     const WORDS: [&str; 15] = [
-        "and", "error", "false", "in", "index", "item", "node", "not", "now", "null", "or", "run", "true", "vars",
-        "workflow",
+        "and", "error", "false", "in", "index", "item", "node", "not", "now", "null", "or", "run", "true",
+        "vars", "workflow",
     ];
     WORDS.contains(&name) || functions::find(name).is_some()
 }

@@ -6,6 +6,7 @@ use crate::expression::{CompiledValue, CustomFunctions, Scope};
 use crate::failure::NodeError;
 use crate::graph::Node;
 use crate::params::ParamProblem;
+use crate::scope::{ItemScope, NodeScope};
 
 /// A parameter compiled; null when it is absent.
 pub(super) fn compile_field(
@@ -31,6 +32,25 @@ pub(super) fn list(value: &CompiledValue, name: &str, scope: &dyn Scope) -> Resu
             type_name(&other)
         ))),
     }
+}
+
+/// The items of a list, each with what `by` gives for it; the item itself when there is none.
+pub(super) fn keyed(
+    items: &CompiledValue,
+    by: &CompiledValue,
+    scope: &dyn NodeScope,
+) -> Result<Vec<(Value, Value)>, NodeError> {
+    let items = list(items, "items", scope)?;
+    let by_item = by.as_literal().is_some_and(Value::is_null);
+    let mut keyed = Vec::with_capacity(items.len());
+    for (index, item) in items.into_iter().enumerate() {
+        let key = match by_item {
+            true => item.clone(),
+            false => by.evaluate(&ItemScope::new(scope, &item, index))?,
+        };
+        keyed.push((key, item));
+    }
+    Ok(keyed)
 }
 
 /// A parameter that must give true or false, when it is there.

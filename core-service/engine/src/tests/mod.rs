@@ -5,6 +5,7 @@
 mod failures;
 mod items;
 mod joins;
+mod kinds;
 mod laws;
 mod lifecycle;
 mod starts;

@@ -74,6 +74,17 @@ fn the_trigger_gives_the_input() {
 }
 
 #[test]
+fn an_input_that_is_no_object_is_wrapped() {
+    let mut world = World::new(plan(&graph("1:manual_trigger |")));
+    let start = Start {
+        input: Arc::new(json!([1])),
+        ..Start::manual()
+    };
+    world.input(Input::Start(start));
+    assert_eq!(**world.state.output(1).unwrap(), json!({ "value": [1] }));
+}
+
+#[test]
 fn what_another_trigger_leads_to_is_not_waited_for() {
     let world = World::started(plan(&graph(
         "1:manual_trigger 2:schedule_trigger 3:set 4:set | 1-3 2-3 2-4",
@@ -104,6 +115,17 @@ fn a_scoped_run_starts_at_its_node_with_seeds_above() {
     );
     assert_eq!(**world.state.output(3).unwrap(), json!({ "seeded": 2 }));
     assert_eq!(**world.state.output(4).unwrap(), json!({}));
+}
+
+#[test]
+fn a_seed_for_the_trigger_is_its_output() {
+    let mut world = World::new(plan(&graph("1:webhook_trigger 2:set | 1-2")));
+    let seeds = vec![(1, Arc::new(json!({ "body": 7 })))];
+    world.input(Input::Start(Start {
+        seeds,
+        ..Start::manual()
+    }));
+    assert_eq!(**world.state.output(1).unwrap(), json!({ "body": 7 }));
 }
 
 #[test]

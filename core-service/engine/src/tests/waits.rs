@@ -6,7 +6,7 @@ use crate::start::Start;
 use crate::state::RunStatus;
 use crate::step::Input;
 use crate::testing::world::World;
-use crate::testing::{graph, names, plan, set_params};
+use crate::testing::{graph, key, names, plan, set_params};
 use crate::timer::TimerKey;
 
 #[test]
@@ -70,4 +70,61 @@ fn a_run_timer_that_fires_early_does_nothing() {
     assert_eq!(names(&world.input(Input::TimerFired(TimerKey::Run))), [""; 0]);
     // It is set again, or the run would have no end.
     assert_eq!(world.timers[&TimerKey::Run], 11_000);
+}
+
+#[test]
+fn a_parked_execution_waits_for_its_answer() {
+    let graph = graph("1:manual_trigger 2:call 3:set | 1-2 2-3");
+    let mut world = World::started(plan(&graph));
+    let place = key(2);
+    let park = |attempt| Input::NodeParked {
+        key: place.clone(),
+        attempt,
+        due_at_ms: Some(60_000),
+    };
+    assert_eq!(names(&world.input(park(9))), [""; 0]);
+    assert_eq!(names(&world.input(park(1))), ["waiting 2"]);
+    assert_eq!(world.state.status(), RunStatus::Waiting);
+    let executing = std::mem::take(&mut world.executing);
+    world.recover();
+    assert!(world.executing.is_empty(), "what is parked is not executed again");
+    let answer = Input::NodeFinished {
+        key: place,
+        attempt: executing[0].attempt,
+        result: Ok(json!({ "yes": true })),
+    };
+    assert_eq!(
+        names(&world.input(answer.clone())),
+        ["completed 2", "completed 3", "run succeeded"]
+    );
+    assert_eq!(names(&world.input(answer)), [""; 0], "one answer wins");
+}
+
+#[test]
+fn nobody_answers_in_time() {
+    let graph = graph("1:manual_trigger 2:call | 1-2");
+    let mut world = World::started(plan(&graph));
+    world.input(Input::NodeParked {
+        key: key(2),
+        attempt: 1,
+        due_at_ms: Some(60_000),
+    });
+    assert_eq!(names(&world.fire()), ["failed 2", "run failed"]);
+    assert_eq!(world.finished.unwrap().1.unwrap().code, "NODE_TIMEOUT");
+}
+
+#[test]
+fn the_time_before_a_retry_does_not_count() {
+    let graph = graph("1:manual_trigger 2:call | 1-2");
+    let mut world = World::new(plan(&graph));
+    world.input(Input::Start(Start {
+        timeout_ms: Some(10_000),
+        ..Start::manual()
+    }));
+    world.now_ms = 5_000;
+    world.finish(2, Err(crate::failure::NodeError::new("HTTP_ERROR", "no")));
+    world.finished = None;
+    world.now_ms = 1_000_000;
+    world.input(Input::RetryNode(2));
+    assert_eq!(world.timers[&TimerKey::Run], 1_000_000 + 6_000);
 }

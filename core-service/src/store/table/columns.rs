@@ -211,7 +211,10 @@ impl<'a> Move<'a> {
                 return Some(("type", format!("cannot be {word}: a stored value cannot follow")));
             };
             if column.unique && !self.seen.insert(key(column.column_type, &value)) {
-                return Some(("uniqueKey", "cannot be set: two rows have the same value".to_owned()));
+                return Some((
+                    "uniqueKey",
+                    "cannot be set: two rows have the same value".to_owned(),
+                ));
             }
         }
         None

@@ -15,7 +15,8 @@ const PUT: BatchStatement = BatchStatement {
         ("database_id", Kind::Text),
         ("sort_key", Kind::Bytes),
     ],
-    tail: "INSERT INTO database_row_keys (row_id, column_id, database_id, sort_key) SELECT v.* FROM v WHERE TRUE
+    tail:
+        "INSERT INTO database_row_keys (row_id, column_id, database_id, sort_key) SELECT v.* FROM v WHERE TRUE
            ON CONFLICT (row_id, column_id) DO UPDATE SET sort_key = excluded.sort_key",
 };
 

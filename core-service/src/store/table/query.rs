@@ -360,7 +360,9 @@ impl<'a> Plan<'a> {
             None => self.by_creation(&mut statement, path, after),
         }
         for asked in &self.asked {
-            let is_walked = path.through.is_some_and(|(column, _)| column.id == asked.column.id);
+            let is_walked = path
+                .through
+                .is_some_and(|(column, _)| column.id == asked.column.id);
             match is_walked {
                 true => statement.key_test(asked.test, |statement| statement.push("s.sort_key")),
                 false => ask(&mut statement, *asked, "r.id"),
@@ -391,7 +393,11 @@ impl<'a> Plan<'a> {
             statement.push(" AND r.id = few.row_id");
         }
         if let Some(after) = after {
-            let beyond = if path.descending { " AND r.id < " } else { " AND r.id > " };
+            let beyond = if path.descending {
+                " AND r.id < "
+            } else {
+                " AND r.id > "
+            };
             statement.with(beyond, &after.id);
         }
     }

@@ -9,15 +9,15 @@ use prost::Message as _;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Services, graph, workflow};
 use crate::auth::Authorized;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::runtime::{GraphRef, PlanError, StartRun, StartRunError, Started, Trigger};
+use crate::services::{Services, graph, workflow};
 use crate::store::{BillingStatus, IdempotencyKey, Organization};
 
 /// How long an idempotency key finds its run, in milliseconds.
-pub(super) const KEY_LIFETIME_MS: i64 = 24 * 60 * 60 * 1000;
+pub(in crate::services) const KEY_LIFETIME_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Starts a run of a draft, asked for by the API.
 pub(super) async fn by_call(
@@ -89,7 +89,7 @@ async fn replay(services: &Services, run: &StartRun, key: &IdempotencyKey) -> Re
 }
 
 /// Whether the organization may start and resume runs.
-pub(super) fn check_billing(organization: &Organization) -> Result<()> {
+pub(in crate::services) fn check_billing(organization: &Organization) -> Result<()> {
     if organization.billing_status == BillingStatus::PastDue {
         return Err(Error::new(
             ErrorReason::PaymentRequired,
@@ -106,7 +106,7 @@ pub(super) fn check_billing(organization: &Organization) -> Result<()> {
 }
 
 /// Whether credits are counted.
-pub(super) fn is_metered(organization: &Organization) -> bool {
+pub(in crate::services) fn is_metered(organization: &Organization) -> bool {
     organization.credits.is_some()
 }
 
@@ -189,6 +189,14 @@ fn idempotency(request: &v1::StartRunRequest) -> Option<IdempotencyKey> {
     })
 }
 
+/// The refusal of an organization that has used up its credits.
+pub(super) fn out_of_credits() -> Error {
+    Error::new(
+        ErrorReason::PlanLimitExceeded,
+        "The organization has no credits left.",
+    )
+}
+
 impl From<StartRunError> for Error {
     fn from(error: StartRunError) -> Self {
         match error {
@@ -206,10 +214,7 @@ impl From<StartRunError> for Error {
                 ErrorReason::IdempotencyKeyReused,
                 "The Idempotency-Key was used for another request; use a new one.",
             ),
-            StartRunError::OutOfCredits => Self::new(
-                ErrorReason::PlanLimitExceeded,
-                "The organization has no credits left.",
-            ),
+            StartRunError::OutOfCredits => out_of_credits(),
             StartRunError::Overloaded => Self::unavailable("Too many runs are under way; try again soon."),
             StartRunError::Unavailable => {
                 Self::unavailable("Runs cannot be started at the moment; try again soon.")

@@ -1,4 +1,8 @@
-//! Runs: started, listed, read, cancelled.
+//! Runs: started, listed, read, cancelled, run again.
+
+mod again;
+mod report;
+pub(super) mod start;
 
 use contract::json::Words as _;
 use contract::scope::{WorkflowRead, WorkflowWrite};
@@ -7,7 +11,7 @@ use pbjson_types::Timestamp;
 use tonic::metadata::MetadataValue;
 
 use super::cursor::Pages;
-use super::{BoxStream, Services, given, page_size, report, service, start};
+use super::{BoxStream, Services, given, page_size, service};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
 use crate::runtime::RequestError;
@@ -150,22 +154,6 @@ impl Runs {
         })
     }
 
-    async fn rerun_run(
-        &self,
-        _caller: Authorized<WorkflowWrite>,
-        _request: v1::RerunRunRequest,
-    ) -> Result<v1::RerunRunResponse> {
-        Err(Error::unimplemented())
-    }
-
-    async fn retry_run_node(
-        &self,
-        _caller: Authorized<WorkflowWrite>,
-        _request: v1::RetryRunNodeRequest,
-    ) -> Result<v1::RetryRunNodeResponse> {
-        Err(Error::unimplemented())
-    }
-
     async fn respond_run_node(
         &self,
         _caller: Authorized<WorkflowWrite>,
@@ -187,7 +175,7 @@ fn summary(run: Run) -> v1::RunSummary {
 }
 
 /// An instant of epoch milliseconds as protobuf has it.
-pub(super) fn instant(epoch_ms: i64) -> Timestamp {
+fn instant(epoch_ms: i64) -> Timestamp {
     let nanos = i32::try_from(epoch_ms.rem_euclid(1000)).unwrap_or_default() * 1_000_000;
     Timestamp {
         seconds: epoch_ms.div_euclid(1000),
@@ -203,6 +191,10 @@ impl From<RequestError> for Error {
             RequestError::NotTerminal => Self::new(ErrorReason::RunNotTerminal, "The run has not ended yet."),
             RequestError::NotFailed(node) => {
                 Self::invalid("nodeId", format!("names node {node}, which has not failed"))
+            }
+            RequestError::NotWaiting(_) => Self::not_found("node that waits for an answer"),
+            RequestError::Answered(_) => {
+                Self::new(ErrorReason::ResumeInFlight, "The node was answered already.")
             }
             RequestError::Unavailable => {
                 Self::unavailable("The run cannot be reached at the moment; try again soon.")

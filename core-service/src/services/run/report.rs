@@ -4,7 +4,7 @@ use contract::json::Words as _;
 use contract::v1;
 use engine::report::NodeReport;
 
-use super::run::instant;
+use super::instant;
 use crate::error::{Error, Result};
 use crate::runtime::{Report, ReportError};
 

@@ -1,0 +1,93 @@
+//! A load generator that costs little: one thread, plain sockets, the same bytes again and again, a look at the status.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use test_support::wire::{Whole, whole_answer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+/// What came of a load.
+#[derive(Default)]
+pub(crate) struct Load {
+    /// Times of the answers 202, in microseconds, ascending.
+    times_us: Vec<u32>,
+    /// Answers with another status.
+    pub(crate) refused: u64,
+}
+
+impl Load {
+    pub(crate) fn accepted(&self) -> u64 {
+        self.times_us.len() as u64
+    }
+
+    /// The time within which so many of a hundred were answered.
+    pub(crate) fn percentile_ms(&self, percent: f64) -> f64 {
+        let last = self.times_us.len().saturating_sub(1);
+        let place = (last as f64 * percent / 100.0).round() as usize;
+        self.times_us
+            .get(place)
+            .map_or(f64::NAN, |us| f64::from(*us) / 1000.0)
+    }
+}
+
+/// Sends a request over each connection as often as it is answered, for a time.
+pub(crate) async fn run(address: SocketAddr, request: Vec<u8>, connections: usize, time: Duration) -> Load {
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+            .unwrap();
+        runtime.block_on(all_connections(address, request, connections, time))
+    });
+    tokio::task::spawn_blocking(|| thread.join().unwrap())
+        .await
+        .unwrap()
+}
+
+async fn all_connections(address: SocketAddr, request: Vec<u8>, connections: usize, time: Duration) -> Load {
+    let end = Instant::now() + time;
+    let request: &'static [u8] = request.leak();
+    let mut callers = JoinSet::new();
+    for _ in 0..connections {
+        callers.spawn(one_connection(address, request, end));
+    }
+    let mut load = Load::default();
+    for each in callers.join_all().await {
+        load.times_us.extend(each.times_us);
+        load.refused += each.refused;
+    }
+    load.times_us.sort_unstable();
+    load
+}
+
+async fn one_connection(address: SocketAddr, request: &'static [u8], end: Instant) -> Load {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let mut load = Load::default();
+    let mut buffer = Vec::with_capacity(4096);
+    loop {
+        let sent = Instant::now();
+        if sent >= end {
+            return load;
+        }
+        stream.write_all(request).await.unwrap();
+        buffer.clear();
+        let status = loop {
+            assert!(
+                stream.read_buf(&mut buffer).await.unwrap() > 0,
+                "the server closed a connection"
+            );
+            if let Some(Whole { status, .. }) = whole_answer(&buffer).unwrap() {
+                break status;
+            }
+        };
+        if status == 202 {
+            load.times_us
+                .push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
+        } else {
+            load.refused += 1;
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The facade's rules, against a core that records what it is asked and answers what the test wants.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod answers;
+mod fake;
+mod network;
+mod requests;
+mod streams;
+mod webhooks;

@@ -1,0 +1,35 @@
+//! The product through its public doors: real processes, real sockets, both databases.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+/// Makes two tests of each case, which is an `async fn(&World)` of the module that lists it.
+macro_rules! on_both_databases {
+    ($($case:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $case() {
+                let world = crate::world::World::sqlite().await;
+                let _log = world.show_log();
+                super::$case(&world).await;
+            })+
+        }
+
+        mod postgres {
+            $(#[tokio::test]
+            async fn $case() {
+                if let Some(world) = crate::world::World::postgres(stringify!($case)).await {
+                    let _log = world.show_log();
+                    super::$case(&world).await;
+                }
+            })+
+        }
+    };
+}
+
+mod access;
+mod admin;
+mod operations;
+mod run;
+mod unimplemented;
+mod webhook;
+mod workflow;
+mod world;

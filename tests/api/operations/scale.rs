@@ -1,0 +1,201 @@
+//! The product in several processes, and over TLS.
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Value, json};
+use test_support::{
+    Answer, Api, Certificate, Facade, Server, ServerOptions, ShowLog, TemporaryDirectory, graphs, text, until,
+};
+
+/// A sample of calls whose answers do not depend on when they are made: reads, refusals, probes.
+async fn sample(api: &Api, workflow: &str, run: &str) -> Vec<(String, Answer)> {
+    let mut answers = Vec::new();
+    let json = [("content-type", "application/json"), ("x-request-id", "same")];
+    let ops = format!("/api/v1/workflows/{workflow}/ops");
+    for (method, path, body) in [
+        (Method::GET, format!("/api/v1/workflows/{workflow}"), ""),
+        (Method::GET, "/api/v1/workflows?limit=1".to_owned(), ""),
+        (Method::GET, "/api/v1/workflows?limit=x&colour=red".to_owned(), ""),
+        (Method::GET, format!("/api/v1/runs/{run}"), ""),
+        (Method::GET, format!("/api/v1/runs/{run}/nodes?limit=1"), ""),
+        (Method::GET, "/api/v1/workflows/wf_unknown".to_owned(), ""),
+        (Method::POST, ops.clone(), "{\"ops\":[{\"op\":\"x\"}]}"),
+        (
+            Method::POST,
+            ops.clone(),
+            "{\"ops\":[{\"op\":\"remove_node\",\"nodeId\":1}],\"expectedUpdatedAt\":1}",
+        ),
+        (
+            Method::POST,
+            format!("/api/v1/workflows/{workflow}/validate"),
+            "{}",
+        ),
+        (Method::POST, format!("/api/v1/runs/{run}/cancel"), ""),
+        (Method::PUT, "/api/v1/workflows".to_owned(), "{}"),
+        (Method::GET, "/api/v1/nothing".to_owned(), ""),
+        (Method::GET, "/api/v1/openapi.json".to_owned(), ""),
+        (Method::GET, "/api/v1/variables".to_owned(), ""),
+        (Method::POST, "/hooks/wh_unknown".to_owned(), "{}"),
+        (Method::GET, "/healthz".to_owned(), ""),
+    ] {
+        let answer = api.send(method.clone(), &path, &json, Bytes::from(body)).await;
+        answers.push((format!("{method} {path}"), answer));
+    }
+    answers
+}
+
+fn headers(answer: &Answer) -> Vec<(String, String)> {
+    let shown = answer
+        .headers
+        .iter()
+        .filter(|(name, _)| *name != "date" && *name != "connection");
+    let mut shown: Vec<_> = shown
+        .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
+        .collect();
+    shown.sort();
+    shown
+}
+
+#[tokio::test]
+async fn a_facade_over_the_network_answers_as_the_one_in_the_process() {
+    let server = Server::start(ServerOptions::default()).await;
+    let _log = ShowLog(&server);
+    let api = server.first_api();
+    let workflow = api.workflow_with("x", graphs::small_flow()).await;
+    let run = api.start(&workflow, json!({})).await;
+    let _ = api.ended(&run).await;
+    let facade = Facade::start(&[&server]).await;
+    let remote = facade.api(Some(api.key()));
+    let near = sample(&api, &workflow, &run).await;
+    let far = sample(&remote, &workflow, &run).await;
+    for ((call, near), (_, far)) in near.into_iter().zip(far) {
+        assert_eq!((near.status, near.text()), (far.status, far.text()), "{call}");
+        assert_eq!(headers(&near), headers(&far), "{call}");
+    }
+    let written = remote
+        .workflow_with("through the facade", graphs::order_flow())
+        .await;
+    remote.go_live(&written).await;
+    let webhook = remote.mint(&written, 1).await;
+    let order = json!({ "id": 1, "price": 60, "customer": "Ada" });
+    let run = text(&remote.call_hook(&webhook, &[], order).await.data(202)["runId"]);
+    assert_eq!(remote.ended(&run).await["status"], "succeeded");
+}
+
+#[tokio::test]
+async fn two_cores_share_a_database_behind_one_facade() {
+    let Some(database) = test_support::postgres_or_skip("two_cores_share_a_database_behind_one_facade").await
+    else {
+        return;
+    };
+    let options = ServerOptions {
+        database_url: Some(database.url.clone()),
+        no_rest: true,
+        flags: vec!["--lease-ms".to_owned(), "1000".to_owned()],
+        ..ServerOptions::default()
+    };
+    let mut first = Server::start(options.clone()).await;
+    let shared = ServerOptions {
+        master_key_file: Some(first.data_dir().join("master-key")),
+        ..options
+    };
+    let second = Server::start(shared).await;
+    let _log = ShowLog(&second);
+    let facade = Facade::start(&[&first, &second]).await;
+    let key = std::fs::read_to_string(first.data_dir().join("initial-api-key")).unwrap();
+    let api = facade.api(Some(key.trim()));
+    let workflow = api.workflow_with("x", graphs::small_flow()).await;
+    // One key starts one run, whichever core is asked.
+    let path = format!("/workflows/{workflow}/runs");
+    let mut runs = Vec::new();
+    for _ in 0..10 {
+        let answer = api
+            .post_with(&path, &[("idempotency-key", "once")], json!({}))
+            .await;
+        runs.push(text(&answer.data(201)["runId"]));
+    }
+    assert!(runs.iter().all(|run| *run == runs[0]), "{runs:?}");
+    // Runs are seen and cancelled from either core, and go on when the core that drove them is gone.
+    let waiting = api.workflow_with("y", graphs::long_wait()).await;
+    for _ in 0..4 {
+        let run = api.start(&waiting, json!({})).await;
+        let _ = api.reached(&run, &["waiting"]).await;
+        assert_eq!(
+            api.post(format!("/runs/{run}/cancel"), json!({})).await.data(200),
+            json!({ "ok": true })
+        );
+        assert_eq!(
+            api.get(format!("/runs/{run}")).await.data(200)["status"],
+            "cancelled"
+        );
+    }
+    let short = graphs::chain(&[
+        ("manual_trigger", json!({})),
+        ("wait", json!({ "amount": 1, "unit": "seconds" })),
+        ("set", json!({ "fields": { "done": true } })),
+    ]);
+    let short = api.workflow_with("z", short).await;
+    let mut runs = Vec::new();
+    for _ in 0..6 {
+        runs.push(api.start(&short, json!({})).await);
+    }
+    first.kill_hard();
+    for run in runs {
+        // A call that was under way to the lost core may fail once; the run must not.
+        let ended = until(async || {
+            let answer = api.get(format!("/runs/{run}")).await;
+            let report = (answer.status == 200).then(|| answer.data(200))?;
+            (report["finishedAt"] != Value::Null).then_some(report)
+        });
+        assert_eq!(ended.await.unwrap()["status"], "succeeded");
+    }
+}
+
+#[tokio::test]
+async fn a_core_with_another_master_key_refuses_to_start() {
+    let Some(database) = test_support::postgres_or_skip("a_core_with_another_master_key").await else {
+        return;
+    };
+    let options = ServerOptions {
+        database_url: Some(database.url.clone()),
+        ..ServerOptions::default()
+    };
+    let _first = Server::start(options).await;
+    let directory = TemporaryDirectory::new("stranger").unwrap();
+    let data = directory.path().display().to_string();
+    let output = std::process::Command::new(test_support::binary("switchyard"))
+        .args(["serve", "--data-dir", &data, "--database-url", &database.url])
+        .args(["--rest-listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0"])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(told.contains("master key"), "{told}");
+}
+
+#[tokio::test]
+async fn both_listeners_speak_tls() {
+    let directory = TemporaryDirectory::new("tls").unwrap();
+    let certificate = Certificate::for_localhost(directory.path());
+    let options = ServerOptions {
+        certificate: Some(certificate),
+        ..ServerOptions::default()
+    };
+    let server = Server::start(options).await;
+    let _log = ShowLog(&server);
+    let api = server.first_api();
+    let workflow = api.workflow_with("x", graphs::order_flow()).await;
+    let minted = api
+        .post(format!("/workflows/{workflow}/webhook"), json!({ "nodeId": "1" }))
+        .await
+        .data(200);
+    assert!(text(&minted["url"]).starts_with("https://"), "{minted}");
+    // The operator comes over gRPC, with the same certificate.
+    let made = server.admin().await.organization("Over TLS", None).await;
+    let _ = server.api(Some(&made.api_key)).get("/workflows").await.page();
+    let plain = test_support::HttpClient::new(server.rest_address(), None);
+    let plain = Api::new(plain, None)
+        .try_send(Method::GET, "/healthz", &[], Bytes::new())
+        .await;
+    assert!(plain.is_err(), "{plain:?}");
+}

@@ -1,0 +1,231 @@
+//! The golden list of methods that answer UNIMPLEMENTED: it is only ever to get shorter.
+//!
+//! Each method is called over gRPC with a key that may do everything and a message that passes its validation.
+//! `UPDATE_GOLDENS=1` writes the list anew.
+
+use std::path::Path;
+
+use bytes::{Buf, BufMut};
+use contract::access::{Access, Method};
+use contract::v1;
+use http::uri::PathAndQuery;
+use prost::Message;
+use tonic::client::Grpc;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::transport::Channel;
+use tonic::{Code, Request, Status};
+use tonic_types::StatusExt as _;
+
+use crate::world::World;
+
+#[tokio::test]
+async fn only_listed_methods_are_unimplemented() {
+    let world = World::sqlite().await;
+    let _log = world.show_log();
+    let channel = world.server.channel().await;
+    let mut missing = String::new();
+    for method in contract::METHODS {
+        let token = match method.access {
+            Access::Operator => world.server.operator_token(),
+            Access::Key(_) | Access::Public => world.api.key().to_owned(),
+        };
+        let status = call(channel.clone(), method, &token).await;
+        let reason = status
+            .get_error_details()
+            .error_info()
+            .map(|info| info.reason.clone());
+        let invalid = reason.as_deref() == Some("VALIDATION_ERROR");
+        assert!(
+            !invalid,
+            "{} wants a message here: {}",
+            method.path,
+            status.message()
+        );
+        assert_ne!(status.code(), Code::Unauthenticated, "{}", method.path);
+        assert_ne!(status.code(), Code::PermissionDenied, "{}", method.path);
+        if status.code() == Code::Unimplemented {
+            missing.push_str(&format!("{}\n", method.path));
+        }
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/unimplemented.txt");
+    if std::env::var_os("UPDATE_GOLDENS").is_some() {
+        std::fs::write(&path, &missing).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(
+        missing, golden,
+        "run the tests with UPDATE_GOLDENS=1 if that is wanted"
+    );
+}
+
+/// How a method answers to its message.
+async fn call(channel: Channel, method: &Method, token: &str) -> Status {
+    let mut grpc = Grpc::new(channel);
+    grpc.ready().await.unwrap();
+    let mut request = Request::new(message(method.path.rsplit('/').next().unwrap()));
+    let authorization = format!("Bearer {token}").parse().unwrap();
+    request.metadata_mut().insert("authorization", authorization);
+    let path = PathAndQuery::try_from(method.path).unwrap();
+    // A single answer is a stream of one.
+    match grpc.server_streaming(request, path, Bytes).await {
+        Err(status) => status,
+        Ok(answers) => match answers.into_inner().message().await {
+            Err(status) => status,
+            Ok(_) => Status::ok(""),
+        },
+    }
+}
+
+/// The least that passes a method's validation.
+fn message(method: &str) -> Vec<u8> {
+    let name = || "x".to_owned();
+    let number = || {
+        let value = Some(v1::node_identifier::Value::Number(1));
+        Some(v1::NodeIdentifier { value })
+    };
+    match method {
+        "AddManifest" => v1::AddManifestRequest {
+            manifest: b"x".to_vec(),
+            ..Default::default()
+        }
+        .encode_to_vec(),
+        "ApplyGraphOps" => {
+            let reference = v1::NodeReference {
+                reference: Some(v1::node_reference::Reference::Id(1)),
+            };
+            let remove = v1::RemoveNode {
+                node_id: Some(reference),
+                heal: None,
+            };
+            let ops = vec![v1::GraphOp {
+                op: Some(v1::graph_op::Op::RemoveNode(remove)),
+            }];
+            v1::ApplyGraphOpsRequest {
+                ops,
+                expected_updated_at: Some(1),
+                ..Default::default()
+            }
+            .encode_to_vec()
+        }
+        "CreateApiKey" => v1::CreateApiKeyRequest {
+            organization_id: name(),
+            user_id: name(),
+            ..Default::default()
+        }
+        .encode_to_vec(),
+        "CreateOrganization" => v1::CreateOrganizationRequest {
+            name: name(),
+            plan_id: None,
+        }
+        .encode_to_vec(),
+        "CreateUser" => v1::CreateUserRequest {
+            organization_id: name(),
+            email: "x@users.test".to_owned(),
+            role: v1::MemberRole::Member.into(),
+            name: None,
+        }
+        .encode_to_vec(),
+        "CreateWorkflow" => v1::CreateWorkflowRequest {
+            name: name(),
+            ..Default::default()
+        }
+        .encode_to_vec(),
+        "ImportOpenApi" => v1::ImportOpenApiRequest {
+            document: b"x".to_vec(),
+            ..Default::default()
+        }
+        .encode_to_vec(),
+        "ListRuns" => v1::ListRunsRequest {
+            workflow_id: name(),
+            ..Default::default()
+        }
+        .encode_to_vec(),
+        "MintWebhook" => v1::MintWebhookRequest {
+            workflow_id: name(),
+            node_id: "1".to_owned(),
+        }
+        .encode_to_vec(),
+        "ResolveExpression" => v1::ResolveExpressionRequest {
+            expression: name(),
+            ..Default::default()
+        }
+        .encode_to_vec(),
+        "RespondRunNode" => {
+            let response = Some(v1::JsonObject {
+                json: "{}".to_owned(),
+            });
+            v1::RespondRunNodeRequest {
+                node_id: "1".to_owned(),
+                response,
+                ..Default::default()
+            }
+            .encode_to_vec()
+        }
+        "RetryRunNode" => v1::RetryRunNodeRequest {
+            node_id: Some(1),
+            ..Default::default()
+        }
+        .encode_to_vec(),
+        "RevokeApiKey" => v1::RevokeApiKeyRequest { id: name() }.encode_to_vec(),
+        "SetPlan" => v1::SetPlanRequest {
+            id: name(),
+            ..Default::default()
+        }
+        .encode_to_vec(),
+        "TestModule" => v1::TestModuleRequest {
+            id: name(),
+            node_id: number(),
+        }
+        .encode_to_vec(),
+        "UpdateOrganization" => v1::UpdateOrganizationRequest {
+            organization_id: name(),
+            ..Default::default()
+        }
+        .encode_to_vec(),
+        "UpdateWebhook" => v1::UpdateWebhookRequest {
+            id: name(),
+            enabled: Some(true),
+        }
+        .encode_to_vec(),
+        _ => Vec::new(),
+    }
+}
+
+/// A codec that leaves messages encoded: one call serves every method.
+struct Bytes;
+
+impl Codec for Bytes {
+    type Encode = Vec<u8>;
+    type Decode = Vec<u8>;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for Bytes {
+    type Item = Vec<u8>;
+    type Error = Status;
+
+    fn encode(&mut self, message: Vec<u8>, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.put_slice(&message);
+        Ok(())
+    }
+}
+
+impl Decoder for Bytes {
+    type Item = Vec<u8>;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Vec<u8>>, Status> {
+        let mut message = vec![0; buffer.remaining()];
+        buffer.copy_to_slice(&mut message);
+        Ok(Some(message))
+    }
+}

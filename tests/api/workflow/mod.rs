@@ -1,0 +1,8 @@
+//! Workflows: made, changed, edited, deployed, listed.
+
+mod create;
+mod deploy;
+mod list;
+mod operation;
+mod topology;
+mod update;

@@ -1,0 +1,239 @@
+//! Holds what ARCHITECTURE.md says of directions against the dependency trees and the sources.
+//!
+//! Sources are read as text, comments left out: an import that a rule forbids is found wherever it hides.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod source;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use regex::Regex;
+use source::{Source, rust_sources};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+/// The longest file that is still one thing.
+const MOST_LINES: usize = 600;
+
+/// A word that only some files of a folder may hold.
+struct Rule {
+    /// Why there is such a rule, for whoever breaks it.
+    says: &'static str,
+    word: &'static str,
+    folder: &'static str,
+    /// Files and folders, relative to `folder`, that may.
+    allowed: &'static [&'static str],
+}
+
+const RULES: &[Rule] = &[
+    Rule {
+        says: "only the store speaks SQL",
+        word: r"\bsqlx\b",
+        folder: "core-service/src",
+        allowed: &["store/"],
+    },
+    Rule {
+        says: "gRPC is known at the edge only",
+        word: r"\btonic(_\w+)?\b",
+        folder: "core-service/src",
+        allowed: &[
+            "services/",
+            "auth/",
+            "error.rs",
+            "lib.rs",
+            "main.rs",
+            "admin.rs",
+            "operations.rs",
+        ],
+    },
+    Rule {
+        says: "only main.rs joins core and facade",
+        word: r"\brest_facade\b",
+        folder: "core-service/src",
+        allowed: &["main.rs"],
+    },
+    Rule {
+        says: "nothing but lib.rs imports the services",
+        word: r"\bcrate::services\b",
+        folder: "core-service/src",
+        allowed: &["services/", "lib.rs"],
+    },
+    Rule {
+        says: "permissions are no matter of the runtime, the store or the nodes",
+        word: r"\bcrate::(\{[^}]*)?auth\b",
+        folder: "core-service/src",
+        allowed: &["services/", "auth/", "lib.rs", "bootstrap.rs", "config.rs"],
+    },
+    Rule {
+        says: "the store knows neither who drives runs nor what nodes do",
+        word: r"\bcrate::(\{[^}]*)?(runtime|nodes)\b",
+        folder: "core-service/src/store",
+        allowed: &[],
+    },
+    Rule {
+        says: "only clock.rs reads the wall clock",
+        word: r"\bSystemTime::now\b|\bTimestamp::now\b|\bZoned::now\b",
+        folder: "core-service/src",
+        allowed: &["clock.rs"],
+    },
+    Rule {
+        says: "only config.rs and main.rs read the environment and the command line",
+        word: r"\bstd::env\b|\benv::(var|args)",
+        folder: "core-service/src",
+        allowed: &["config.rs", "main.rs"],
+    },
+    Rule {
+        says: "the engine is pure: no clock, files, network, threads or tasks",
+        word: r"\bstd::(time|fs|net|thread|process)\b|\b(async|await|tokio|SystemTime|Instant)\b",
+        folder: "core-service/engine/src",
+        allowed: &["expression/reference.rs"],
+    },
+    Rule {
+        says: "the facade knows the contract, not the core",
+        word: r"\b(core_service|engine::|sqlx)\b",
+        folder: "rest-facade/src",
+        allowed: &[],
+    },
+];
+
+#[test]
+fn sources_keep_to_their_rooms() {
+    let mut broken = Vec::new();
+    for rule in RULES {
+        let word = Regex::new(rule.word).unwrap();
+        let mut seen_where_allowed = false;
+        for source in rust_sources(&Path::new(ROOT).join(rule.folder)) {
+            let allowed = rule.allowed.iter().any(|place| source.name.starts_with(place));
+            for (number, line) in source.lines_holding(&word) {
+                seen_where_allowed |= allowed;
+                if !allowed {
+                    broken.push(format!(
+                        "{}: {}/{}:{number}: {line}",
+                        rule.says, rule.folder, source.name
+                    ));
+                }
+            }
+        }
+        // A rule that finds nothing anywhere has lost its word.
+        assert!(
+            rule.allowed.is_empty() || seen_where_allowed,
+            "nothing holds {}",
+            rule.word
+        );
+    }
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
+
+#[test]
+fn the_engine_depends_on_nothing_that_waits_or_talks() {
+    let tree = dependencies("engine");
+    assert!(
+        tree.contains("serde_json"),
+        "the tree is not the engine's: {tree:?}"
+    );
+    for absent in [
+        "tokio",
+        "tonic",
+        "axum",
+        "hyper",
+        "tower",
+        "sqlx",
+        "mio",
+        "getrandom",
+        "contract",
+        "core-service",
+    ] {
+        assert!(!tree.contains(absent), "the engine depends on {absent}");
+    }
+}
+
+#[test]
+fn the_facade_does_not_know_the_core() {
+    let tree = dependencies("rest-facade");
+    assert!(
+        tree.contains("contract"),
+        "the tree is not the facade's: {tree:?}"
+    );
+    for absent in ["core-service", "engine", "sqlx"] {
+        assert!(!tree.contains(absent), "the facade depends on {absent}");
+    }
+}
+
+#[test]
+fn the_contract_depends_on_none_of_its_users() {
+    let tree = dependencies("contract");
+    assert!(tree.contains("prost"), "the tree is not the contract's: {tree:?}");
+    for absent in ["core-service", "rest-facade", "engine", "sqlx", "tokio"] {
+        assert!(!tree.contains(absent), "the contract depends on {absent}");
+    }
+}
+
+#[test]
+fn migrations_are_paired() {
+    let names = |database: &str| -> BTreeSet<String> {
+        let folder = Path::new(ROOT).join("core-service/migrations").join(database);
+        let entries = std::fs::read_dir(folder).unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    };
+    assert!(!names("sqlite").is_empty());
+    assert_eq!(names("sqlite"), names("postgres"));
+}
+
+#[test]
+fn each_file_says_what_it_is_for_and_is_one_thing() {
+    let folders = [
+        "proto",
+        "core-service/src",
+        "core-service/engine/src",
+        "rest-facade/src",
+        "tests",
+        "benches",
+    ];
+    let mut broken = Vec::new();
+    for folder in folders {
+        for Source { name, text } in rust_sources(&Path::new(ROOT).join(folder)) {
+            let lines = text.lines().count();
+            if !text.starts_with("//!") {
+                broken.push(format!("{folder}/{name} does not begin with a module comment"));
+            }
+            if lines > MOST_LINES {
+                broken.push(format!(
+                    "{folder}/{name} has {lines} lines; it is more than one thing"
+                ));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
+
+/// The names of all that a package is built with on this machine, its own included; tests' needs left out.
+fn dependencies(package: &str) -> BTreeSet<String> {
+    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args([
+            "tree",
+            "--package",
+            package,
+            "--edges",
+            "normal",
+            "--prefix",
+            "none",
+            "--offline",
+        ])
+        .current_dir(ROOT)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines()
+        .filter_map(|line| line.split(' ').next())
+        .map(str::to_owned)
+        .collect()
+}

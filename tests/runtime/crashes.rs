@@ -1,0 +1,155 @@
+//! Processes that die, are paused, or stop in an orderly way.
+
+use std::time::Duration;
+
+use core_service::runtime::StartRunError;
+use core_service::store::RunStatus;
+use engine::event::EventBody;
+use engine::journal;
+use serde_json::json;
+
+use crate::graphs::{after_trigger, probe, set, start};
+use crate::world::World;
+
+on_both_databases!(
+    a_crashed_run_goes_on_from_its_last_result,
+    a_paused_process_cannot_write_any_more,
+    a_run_that_kills_its_processes_is_failed,
+    a_drain_lets_executions_finish,
+    a_drain_releases_what_does_not_finish,
+);
+
+async fn a_crashed_run_goes_on_from_its_last_result(world: &World) {
+    let first = world.process().await;
+    let graph = after_trigger(&[probe("ok"), probe("wait"), set(json!({}))]);
+    let started = first
+        .start(start(&world.organization_id, &graph, json!({})))
+        .await
+        .unwrap();
+    world.probe.begun(2).await;
+    first.crash();
+    let second = world.process().await;
+    let begun = world.probe.begun(3).await;
+    assert_eq!(
+        begun
+            .iter()
+            .map(|execution| execution.key.node)
+            .collect::<Vec<_>>(),
+        [2, 3, 3]
+    );
+    assert_eq!(begun[1].idempotency_key(), begun[2].idempotency_key());
+    world.probe.open(1);
+    let run = world.ended(&started.run_id).await;
+    assert_eq!((run.status, run.crashes), (RunStatus::Succeeded, 1));
+    assert_eq!(second.runtime.metrics().runs_taken_over, 1);
+}
+
+/// How often the journal says that the node completed.
+async fn completions(world: &World, run_id: &str, node: i64) -> usize {
+    let segments = world.store.load_segments(run_id, None).await.unwrap();
+    let events = segments
+        .iter()
+        .flat_map(|segment| journal::decode(&segment.events).unwrap());
+    events
+        .filter(|event| matches!(&event.body, EventBody::NodeCompleted { key, .. } if key.node == node))
+        .count()
+}
+
+async fn a_paused_process_cannot_write_any_more(world: &World) {
+    let first = world.process().await;
+    let graph = after_trigger(&[probe("wait"), set(json!({}))]);
+    let started = first
+        .start(start(&world.organization_id, &graph, json!({})))
+        .await
+        .unwrap();
+    world.probe.begun(1).await;
+    let resume = first.pause();
+    // On PostgreSQL once the lease is over; SQLite knows that there is only one process.
+    let second = world.process().await;
+    world.probe.begun(2).await;
+    // Both executions end; only the second process's result may be recorded.
+    world.probe.open(2);
+    assert_eq!(world.ended(&started.run_id).await.status, RunStatus::Succeeded);
+    drop(resume);
+    let lost = async {
+        while first.runtime.metrics().leases_lost == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(crate::world::PATIENCE, lost).await.unwrap();
+    assert_eq!(completions(world, &started.run_id, 2).await, 1);
+    assert_eq!(second.runtime.metrics().runs_succeeded, 1);
+    assert_eq!(first.runtime.metrics().runs_succeeded, 0);
+}
+
+async fn a_run_that_kills_its_processes_is_failed(world: &World) {
+    let mut process = world.process().await;
+    let graph = after_trigger(&[probe("wait")]);
+    let started = process
+        .start(start(&world.organization_id, &graph, json!({})))
+        .await
+        .unwrap();
+    for crash in 1..=3 {
+        world.probe.begun(crash).await;
+        process.crash();
+        process = world.process().await;
+    }
+    let run = world.ended(&started.run_id).await;
+    assert_eq!((run.status, run.crashes), (RunStatus::Failed, 3));
+    assert!(run.error.unwrap().starts_with("ENGINE_ERROR: "));
+    assert_eq!(world.probe.count(), 3);
+}
+
+async fn a_drain_lets_executions_finish(world: &World) {
+    let process = world.process().await;
+    let graph = after_trigger(&[probe("wait"), probe("ok")]);
+    let started = process
+        .start(start(&world.organization_id, &graph, json!({})))
+        .await
+        .unwrap();
+    world.probe.begun(1).await;
+    let draining = process.call(|runtime| async move {
+        let draining = tokio::spawn({
+            let runtime = runtime.clone();
+            async move { runtime.drain(Duration::from_secs(20)).await }
+        });
+        while runtime.is_ready() {
+            tokio::task::yield_now().await;
+        }
+        draining
+    });
+    let draining = draining.await;
+    let refused = process
+        .start(start(&world.organization_id, &graph, json!({})))
+        .await;
+    assert!(matches!(refused, Err(StartRunError::Unavailable)));
+    world.probe.open(1);
+    draining.await.unwrap();
+    assert_eq!(completions(world, &started.run_id, 2).await, 1);
+    assert_eq!(world.probe.count(), 1, "nothing new begins");
+    let _next = world.process().await;
+    let run = world.ended(&started.run_id).await;
+    assert_eq!((run.status, run.crashes), (RunStatus::Succeeded, 0));
+    assert_eq!(world.probe.count(), 2);
+}
+
+async fn a_drain_releases_what_does_not_finish(world: &World) {
+    let process = world.process().await;
+    let graph = after_trigger(&[probe("wait")]);
+    let started = process
+        .start(start(&world.organization_id, &graph, json!({})))
+        .await
+        .unwrap();
+    world.probe.begun(1).await;
+    process
+        .call(|runtime| async move { runtime.drain(Duration::from_millis(50)).await })
+        .await;
+    world.probe.given_up(1).await;
+    let run = world.run(&started.run_id).await;
+    assert_eq!((run.status, run.process_id), (RunStatus::Running, None));
+    let _next = world.process().await;
+    world.probe.begun(2).await;
+    world.probe.open(1);
+    let run = world.ended(&started.run_id).await;
+    assert_eq!((run.status, run.crashes), (RunStatus::Succeeded, 0));
+}

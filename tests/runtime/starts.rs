@@ -1,0 +1,155 @@
+//! Starts that race, are repeated, are refused, or whose caller goes away.
+
+use std::collections::HashSet;
+
+use core_service::runtime::{RuntimeConfig, StartRunError};
+use core_service::store::{IdempotencyKey, RunStatus};
+use serde_json::json;
+
+use crate::graphs::{after_trigger, probe, set, start};
+use crate::world::{World, quick};
+
+on_both_databases!(
+    one_key_starts_one_run,
+    a_key_of_another_request_is_refused,
+    a_start_outlives_its_caller,
+    overload_is_refused_and_what_was_accepted_finishes,
+    an_impossible_start_leaves_nothing,
+);
+
+fn key(body: &str) -> Option<IdempotencyKey> {
+    Some(IdempotencyKey {
+        key: "once".to_owned(),
+        body_hash: body.as_bytes().to_vec(),
+        expires_at: core_service::clock::now_ms() + 86_400_000,
+    })
+}
+
+async fn one_key_starts_one_run(world: &World) {
+    let process = world.process().await;
+    let graph = after_trigger(&[probe("ok")]);
+    let organization_id = world.organization_id.clone();
+    let started = process
+        .call(|runtime| async move {
+            let mut starts = tokio::task::JoinSet::new();
+            for _ in 0..50 {
+                let (runtime, mut start) = (runtime.clone(), start(&organization_id, &graph, json!({})));
+                start.idempotency = key("same");
+                starts.spawn(async move { runtime.start_run(start).await.unwrap() });
+            }
+            starts.join_all().await
+        })
+        .await;
+    let ids: HashSet<&str> = started.iter().map(|started| started.run_id.as_str()).collect();
+    assert_eq!(ids.len(), 1);
+    assert_eq!(started.iter().filter(|started| !started.replayed).count(), 1);
+    assert_eq!(world.ended(&started[0].run_id).await.status, RunStatus::Succeeded);
+    assert_eq!(
+        world.probe.count(),
+        1,
+        "runs that lost the race must have no effect"
+    );
+    assert_eq!(process.runtime.metrics().runs_replayed, 49);
+}
+
+async fn a_key_of_another_request_is_refused(world: &World) {
+    let process = world.process().await;
+    let graph = after_trigger(&[set(json!({}))]);
+    let mut first = start(&world.organization_id, &graph, json!({}));
+    first.idempotency = key("one body");
+    let mut second = first.clone();
+    second.idempotency = key("another body");
+    assert!(process.start(first).await.is_ok());
+    assert!(matches!(
+        process.start(second).await,
+        Err(StartRunError::KeyReused)
+    ));
+}
+
+async fn a_start_outlives_its_caller(world: &World) {
+    let process = world.process().await;
+    let graph = after_trigger(&[probe("ok")]);
+    let start = start(&world.organization_id, &graph, json!({}));
+    process
+        .call(|runtime| async move {
+            let calling = tokio::spawn(async move { runtime.start_run(start).await });
+            // Not before the caller has handed the run in.
+            tokio::task::yield_now().await;
+            calling.abort();
+            let _aborted = calling.await;
+        })
+        .await;
+    // Started or not: nothing in between. A run that was started goes on without its caller.
+    let workflow_id = "wf_00000000000000000000000001";
+    let runs = world
+        .store
+        .list_runs(&world.organization_id, workflow_id, None, None, 10)
+        .await
+        .unwrap();
+    for run in runs {
+        assert_eq!(world.ended(&run.id).await.status, RunStatus::Succeeded);
+    }
+}
+
+async fn overload_is_refused_and_what_was_accepted_finishes(world: &World) {
+    let process = world
+        .process_with(RuntimeConfig {
+            live_runs: 2,
+            ..quick()
+        })
+        .await;
+    let graph = after_trigger(&[probe("wait")]);
+    let mut accepted = Vec::new();
+    for _ in 0..2 {
+        accepted.push(
+            process
+                .start(start(&world.organization_id, &graph, json!({})))
+                .await
+                .unwrap()
+                .run_id,
+        );
+    }
+    let refused = process
+        .start(start(&world.organization_id, &graph, json!({})))
+        .await;
+    assert!(matches!(refused, Err(StartRunError::Overloaded)));
+    let pure = after_trigger(&[set(json!({}))]);
+    assert!(
+        process
+            .start(start(&world.organization_id, &pure, json!({})))
+            .await
+            .is_ok(),
+        "needs no memory"
+    );
+    world.probe.open(2);
+    for run_id in accepted {
+        assert_eq!(world.ended(&run_id).await.status, RunStatus::Succeeded);
+    }
+    assert_eq!(process.runtime.metrics().starts_refused, 1);
+}
+
+async fn an_impossible_start_leaves_nothing(world: &World) {
+    let process = world.process().await;
+    let nothing = json!({ "nodes": [], "edges": [] });
+    let refused = process
+        .start(start(&world.organization_id, &nothing, json!({})))
+        .await;
+    assert!(matches!(refused, Err(StartRunError::Start(_))));
+    let unknown = after_trigger(&[("no_such_kind", json!({}), json!({}))]);
+    let refused = process
+        .start(start(&world.organization_id, &unknown, json!({})))
+        .await;
+    assert!(matches!(refused, Err(StartRunError::Plan(_))));
+    let defect = after_trigger(&[("panic", json!({}), json!({}))]);
+    let refused = process
+        .start(start(&world.organization_id, &defect, json!({})))
+        .await;
+    assert!(matches!(refused, Err(StartRunError::Internal)));
+    assert_eq!(process.runtime.metrics().commits, 0);
+    assert!(
+        process
+            .start(start(&world.organization_id, &after_trigger(&[]), json!({})))
+            .await
+            .is_ok()
+    );
+}

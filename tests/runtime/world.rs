@@ -1,0 +1,200 @@
+//! A database, and the processes that share it. A process is a runtime of its own, so that it can crash and be paused.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use core_service::runtime::{
+    NoSurroundings, Report, Runtime, RuntimeConfig, StartRun, StartRunError, Started,
+};
+use core_service::store::{Actor, DatabaseUrl, Founding, Run, Store};
+use test_support::TemporaryDirectory;
+
+use crate::probe::Probe;
+
+/// Longer than anything takes; reaching it is a failure.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
+
+pub(crate) struct World {
+    pub(crate) store: Store,
+    pub(crate) url: DatabaseUrl,
+    pub(crate) organization_id: String,
+    pub(crate) probe: Arc<Probe>,
+    database: Option<test_support::Database>,
+    _directory: TemporaryDirectory,
+}
+
+impl World {
+    pub(crate) async fn sqlite() -> Self {
+        let directory = TemporaryDirectory::new("runtime").unwrap();
+        let url = DatabaseUrl::Sqlite(directory.path().join("runtime.db"));
+        Self::new(url, directory, None).await
+    }
+
+    pub(crate) async fn postgres(test: &str) -> Option<Self> {
+        let database = test_support::postgres_or_skip(test).await?;
+        let directory = TemporaryDirectory::new("runtime").unwrap();
+        Some(
+            Self::new(
+                DatabaseUrl::Postgres(database.url.clone()),
+                directory,
+                Some(database),
+            )
+            .await,
+        )
+    }
+
+    async fn new(
+        url: DatabaseUrl,
+        directory: TemporaryDirectory,
+        database: Option<test_support::Database>,
+    ) -> Self {
+        let store = Store::open(&url).await.unwrap();
+        let organization = store
+            .found_organization(
+                &Actor::default(),
+                &Founding {
+                    name: "Acme",
+                    plan_id: "unlimited",
+                    owner_email: "owner@example.com",
+                    key: None,
+                },
+            )
+            .await
+            .unwrap();
+        let organization_id = organization.organization_id;
+        Self {
+            store,
+            url,
+            organization_id,
+            probe: Probe::new(),
+            database,
+            _directory: directory,
+        }
+    }
+
+    pub(crate) async fn end(self) {
+        self.store.close().await;
+        if let Some(database) = self.database {
+            database.drop_now().await.unwrap();
+        }
+    }
+
+    pub(crate) fn is_sqlite(&self) -> bool {
+        self.database.is_none()
+    }
+
+    /// A process with a short lease that puts waiting runs to sleep at once.
+    pub(crate) async fn process(&self) -> Process {
+        self.process_with(quick()).await
+    }
+
+    pub(crate) async fn process_with(&self, config: RuntimeConfig) -> Process {
+        let tokio = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let (url, registry) = (self.url.clone(), Arc::new(self.probe.registry()));
+        let started = tokio.spawn(async move {
+            let store = Store::open(&url).await.unwrap();
+            Runtime::start(store, registry, Arc::new(NoSurroundings), config)
+                .await
+                .unwrap()
+        });
+        let runtime = started.await.unwrap();
+        Process {
+            tokio: Some(tokio),
+            runtime,
+        }
+    }
+
+    pub(crate) async fn run(&self, run_id: &str) -> Run {
+        self.store.run(&self.organization_id, run_id).await.unwrap()
+    }
+
+    /// The run once it is as wanted.
+    pub(crate) async fn run_when(&self, run_id: &str, wanted: impl Fn(&Run) -> bool) -> Run {
+        let look = async {
+            loop {
+                let run = self.run(run_id).await;
+                if wanted(&run) {
+                    return run;
+                }
+                tokio::time::sleep(LOOK_AGAIN_AFTER).await;
+            }
+        };
+        match tokio::time::timeout(PATIENCE, look).await {
+            Ok(run) => run,
+            Err(_elapsed) => panic!("the run stays {:?}", self.run(run_id).await),
+        }
+    }
+
+    /// The run once it has ended.
+    pub(crate) async fn ended(&self, run_id: &str) -> Run {
+        self.run_when(run_id, |run| run.status.is_terminal()).await
+    }
+}
+
+/// A short lease; waiting runs sleep at once.
+pub(crate) fn quick() -> RuntimeConfig {
+    RuntimeConfig {
+        lease: Duration::from_millis(1_500),
+        poll_interval: Duration::from_millis(50),
+        keep_waiting: Duration::ZERO,
+        remote_patience: PATIENCE,
+        ..RuntimeConfig::default()
+    }
+}
+
+pub(crate) struct Process {
+    tokio: Option<tokio::runtime::Runtime>,
+    pub(crate) runtime: Runtime,
+}
+
+impl Process {
+    /// Does something inside the process.
+    pub(crate) async fn call<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+        &self,
+        call: impl FnOnce(Runtime) -> F,
+    ) -> T {
+        let done = self.tokio.as_ref().unwrap().spawn(call(self.runtime.clone()));
+        tokio::time::timeout(PATIENCE, done).await.unwrap().unwrap()
+    }
+
+    pub(crate) async fn start(&self, start: StartRun) -> Result<Started, StartRunError> {
+        self.call(|runtime| async move { runtime.start_run(start).await })
+            .await
+    }
+
+    pub(crate) async fn report(&self, world: &World, run_id: &str) -> Report {
+        let (organization_id, run_id) = (world.organization_id.clone(), run_id.to_owned());
+        self.call(|runtime| async move { runtime.report(&organization_id, &run_id).await.unwrap() })
+            .await
+    }
+
+    /// Ends the process as `kill -9` would: nothing is said to anybody.
+    pub(crate) fn crash(mut self) {
+        self.tokio.take().unwrap().shutdown_background();
+    }
+
+    /// Stops the process until the guard is dropped, as a suspended machine would.
+    pub(crate) fn pause(&self) -> mpsc::Sender<()> {
+        let (resume, paused) = mpsc::channel();
+        // The process has one thread, which this holds.
+        self.tokio.as_ref().unwrap().spawn(async move {
+            let _resumed = paused.recv();
+        });
+        resume
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(tokio) = self.tokio.take() {
+            tokio.shutdown_background();
+        }
+    }
+}
