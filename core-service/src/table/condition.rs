@@ -6,7 +6,6 @@
 use std::ops::{Bound, RangeBounds};
 
 use contract::validation::Violation;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::key::{self, FIRST_VALUE, Key, Kind, NULL, TEXT_BYTES, after_prefix, key};
@@ -90,42 +89,25 @@ impl KeyTest {
     }
 }
 
-/// A filter as callers write it.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Filter {
-    column_id: String,
-    operator: String,
-    #[serde(default)]
-    value: Value,
-}
-
 /// Reads a JSON array of filters: `[{"columnId": id or name, "operator": …, "value": …}]`.
 ///
 /// # Errors
 /// All that is wrong, with paths from `filters` on.
 pub fn parse_conditions(columns: &[Column], filters: &str) -> Result<Vec<Condition>, Vec<Violation>> {
-    let read: Result<Vec<Filter>, _> = contract::json::parse(filters.as_bytes());
-    let filters = read.map_err(|error| vec![violation(&error.path, error.message)])?;
+    contract::json::check(filters.as_bytes()).map_err(|error| vec![violation(&error.path, error.message)])?;
+    let Ok(Value::Array(filters)) = serde_json::from_str(filters) else {
+        return Err(vec![violation("", "must be a JSON array of filters".to_owned())]);
+    };
     if filters.len() > MAX_CONDITIONS {
-        return Err(vec![violation(
-            "",
-            format!("must have at most {MAX_CONDITIONS} items"),
-        )]);
+        let message = format!("must have at most {MAX_CONDITIONS} items");
+        return Err(vec![violation("", message)]);
     }
-    let mut violations = Vec::new();
-    let mut conditions = Vec::with_capacity(filters.len());
-    for (place, filter) in filters.iter().enumerate() {
-        match condition(columns, filter) {
-            Ok(condition) => conditions.push(condition),
-            Err((field, message)) => violations.push(violation(&format!("[{place}].{field}"), message)),
-        }
-    }
-    if violations.is_empty() {
-        Ok(conditions)
-    } else {
-        Err(violations)
-    }
+    collect(filters.iter().enumerate().map(|(place, filter)| {
+        filter_condition(columns, filter).map_err(|(field, message)| {
+            let dot = if field.is_empty() { "" } else { "." };
+            violation(&format!("[{place}]{dot}{field}"), message)
+        })
+    }))
 }
 
 /// The conditions that a row matches: each named column equals its value, and null means that there is none.
@@ -133,23 +115,23 @@ pub fn parse_conditions(columns: &[Column], filters: &str) -> Result<Vec<Conditi
 /// # Errors
 /// Unknown columns and values of a wrong type, by column name.
 pub fn matching(columns: &[Column], wanted: &Map<String, Value>) -> Result<Vec<Condition>, Vec<Violation>> {
-    let mut violations = Vec::new();
-    let mut conditions = Vec::with_capacity(wanted.len());
-    for (name, value) in wanted {
+    collect(wanted.iter().map(|(name, value)| {
         let operator = if value.is_null() { "is_null" } else { "eq" };
-        let filter = Filter {
-            column_id: name.clone(),
-            operator: operator.to_owned(),
-            value: value.clone(),
-        };
-        match condition(columns, &filter) {
-            Ok(condition) => conditions.push(condition),
-            Err((_, message)) => violations.push(Violation {
-                path: name.clone(),
-                message,
-            }),
-        }
-    }
+        condition(columns, name, operator, value).map_err(|(_, message)| Violation {
+            path: name.clone(),
+            message,
+        })
+    }))
+}
+
+/// All conditions, or all that is wrong.
+fn collect(
+    conditions: impl Iterator<Item = Result<Condition, Violation>>,
+) -> Result<Vec<Condition>, Vec<Violation>> {
+    let mut violations = Vec::new();
+    let conditions = conditions
+        .filter_map(|condition| condition.map_err(|violation| violations.push(violation)).ok())
+        .collect();
     if violations.is_empty() {
         Ok(conditions)
     } else {
@@ -172,13 +154,34 @@ fn violation(path: &str, message: String) -> Violation {
 /// The field that is wrong, and how.
 type Refusal = (String, String);
 
-fn condition(columns: &[Column], filter: &Filter) -> Result<Condition, Refusal> {
-    let column = find(columns, &filter.column_id)
+/// The condition that a filter as callers write it stands for.
+fn filter_condition(columns: &[Column], filter: &Value) -> Result<Condition, Refusal> {
+    const FIELDS: [&str; 3] = ["columnId", "operator", "value"];
+    let Value::Object(fields) = filter else {
+        return Err((String::new(), "must be an object".to_owned()));
+    };
+    if let Some(unknown) = fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
+        return Err((unknown.clone(), "is not a field of a filter".to_owned()));
+    }
+    let text = |name: &str| {
+        let text = fields.get(name).and_then(Value::as_str);
+        text.ok_or_else(|| (name.to_owned(), "must be given, as a text".to_owned()))
+    };
+    let value = fields.get("value").unwrap_or(&Value::Null);
+    condition(columns, text("columnId")?, text("operator")?, value)
+}
+
+fn condition(
+    columns: &[Column],
+    id_or_name: &str,
+    operator: &str,
+    value: &Value,
+) -> Result<Condition, Refusal> {
+    let column = find(columns, id_or_name)
         .ok_or_else(|| ("columnId".to_owned(), "must be a column of the table".to_owned()))?;
-    let test = test(column.column_type, &filter.operator, &filter.value)?;
     Ok(Condition {
         column: column.clone(),
-        test,
+        test: test(column.column_type, operator, value)?,
     })
 }
 
@@ -412,11 +415,16 @@ mod tests {
             ("", "filters"),
             ("{}", "filters"),
             ("[1]", "filters[0]"),
+            (r#"[["text", "eq", "a"]]"#, "filters[0]"),
+            (
+                r#"[{"columnId": "text", "operator": "eq", "value": "a", "x": 1}]"#,
+                "filters[0].x",
+            ),
             (r#"[{"columnId": 1, "operator": "eq"}]"#, "filters[0].columnId"),
-            (r#"[{"columnId": "text"}]"#, "filters[0]"),
+            (r#"[{"columnId": "text"}]"#, "filters[0].operator"),
             (
                 r#"[{"columnId": "text", "columnId": "a", "operator": "eq"}]"#,
-                "filters[0].columnId",
+                "filters[0]",
             ),
         ] {
             let violations = parse_conditions(&columns(), filters).unwrap_err();

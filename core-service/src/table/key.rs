@@ -79,7 +79,7 @@ pub fn key(column_type: ColumnType, value: &Value) -> Key {
             key.extend(ordered(i64::from(instant.subsec_nanosecond())));
         }
         (_, Value::String(text)) => push_text(&mut key, text),
-        (_, other) => push_text(&mut key, &engine::canonical::to_string(other)),
+        (_, other) => push_text(&mut key, &engine::canonical::to_string(&one_spelling(other))),
     }
     key
 }
@@ -106,6 +106,21 @@ fn push_number(key: &mut Key, number: &Number) {
     )]
     let distance = exact.map_or(0, |exact| exact - decimal as i128);
     key.extend(ordered(i64::try_from(distance).unwrap_or_default()));
+}
+
+/// The value with every number in one spelling: integers and decimals are one type.
+fn one_spelling(value: &Value) -> Value {
+    match value {
+        Value::Number(_) => value::integer(value).map_or_else(|| value.clone(), Value::from),
+        Value::Array(items) => items.iter().map(one_spelling).collect(),
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            fields
+                .map(|(name, value)| (name.clone(), one_spelling(value)))
+                .collect()
+        }
+        other => other.clone(),
+    }
 }
 
 fn push_text(key: &mut Key, text: &str) {

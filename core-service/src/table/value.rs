@@ -43,7 +43,7 @@ pub fn convert(value: &Value, to: ColumnType) -> Option<Value> {
     accepted.or_else(|| match (to, value) {
         (ColumnType::Text, Value::Number(_) | Value::Bool(_)) => Some(Value::from(value.to_string())),
         (ColumnType::Number | ColumnType::Integer, Value::String(text)) => {
-            let number: Number = serde_json::from_str(text).ok()?;
+            let number: Number = serde_json::from_str(text).ok().filter(|_| text.trim() == text)?;
             accept(to, &Value::Number(number)).ok()
         }
         (ColumnType::Boolean, Value::String(text)) => text.parse::<bool>().ok().map(Value::from),
@@ -59,7 +59,8 @@ pub fn convert(value: &Value, to: ColumnType) -> Option<Value> {
     })
 }
 
-fn integer(value: &Value) -> Option<i64> {
+/// A whole number of 64 bits, however it is spelled.
+pub(super) fn integer(value: &Value) -> Option<i64> {
     let Value::Number(number) = value else { return None };
     number.as_i64().or_else(|| {
         let decimal = number.as_f64()?;
