@@ -10,6 +10,7 @@ pub mod clock;
 pub mod config;
 pub mod error;
 pub mod id;
+pub mod javascript;
 pub mod metrics;
 pub mod nodes;
 pub mod operations;
@@ -18,6 +19,7 @@ pub mod runtime;
 pub mod secret;
 pub mod services;
 pub mod store;
+pub mod table;
 pub mod variables;
 
 use std::future::Future;

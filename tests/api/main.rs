@@ -31,8 +31,11 @@ macro_rules! on_both_databases {
 
 mod access;
 mod admin;
+mod database;
+mod function;
 mod operations;
 mod run;
+mod structure;
 mod unimplemented;
 mod webhook;
 mod workflow;
