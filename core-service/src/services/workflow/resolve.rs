@@ -13,6 +13,7 @@ use crate::auth::Authorized;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::runtime::Report;
+use crate::variables::VariableSet;
 
 /// The longest string that is given whole, in characters.
 const MAX_CHARACTERS: usize = 10_000;
@@ -31,10 +32,24 @@ impl Workflows {
         let from = request.from_node_id.as_deref().map(str::parse::<i64>).transpose();
         let from = from.map_err(|_| Error::invalid("fromNodeId", "must be the number of a node, as text"))?;
         let report = self.run_to_read(&caller, &request).await?;
+        let variables = self
+            .services
+            .variables
+            .of_workflow(caller.organization_id(), &request.id)
+            .await;
+        let variables = variables.map_err(Error::from)?;
         let result = report.and_then(|report| {
             let template = Template::parse_reference(&request.expression, &NoCustomFunctions);
             let template = template.map_err(|error| error.to_string())?;
-            let place = Place::new(&report, from, &workflow.name)?;
+            if let Some(secret) = template
+                .variable_references()
+                .find(|name| variables.is_secret(name))
+            {
+                return Err(format!(
+                    "{secret} is secret: it resolves only while a node executes"
+                ));
+            }
+            let place = Place::new(&report, from, &workflow.name, &variables)?;
             template.evaluate(&place).map_err(|error| error.to_string())
         });
         Ok(v1::ResolveExpressionResponse {
@@ -113,9 +128,10 @@ fn type_of(value: &Value) -> Option<&'static str> {
     }
 }
 
-/// The place of a node in a past run. Variables and custom functions are not to be had here.
+/// The place of a node in a past run. Custom functions are not to be had here.
 struct Place<'a> {
     report: &'a Report,
+    variables: &'a VariableSet,
     /// The nodes above the place; all of them when none is named.
     above: Option<Vec<i64>>,
     run: Value,
@@ -124,7 +140,12 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    fn new(report: &'a Report, from: Option<i64>, workflow_name: &str) -> Result<Self, String> {
+    fn new(
+        report: &'a Report,
+        from: Option<i64>,
+        workflow_name: &str,
+        variables: &'a VariableSet,
+    ) -> Result<Self, String> {
         let plan = report.state.plan();
         let unknown = from.filter(|id| plan.node(*id).is_none());
         if let Some(id) = unknown {
@@ -134,6 +155,7 @@ impl<'a> Place<'a> {
         let created_at = jiff::Timestamp::from_millisecond(run.created_at).unwrap_or_default();
         Ok(Self {
             report,
+            variables,
             above: from.map(|id| plan.ancestor_ids(id)),
             run: json!({
                 "id": run.id,
@@ -172,8 +194,8 @@ impl Scope for Place<'_> {
         self.now
     }
 
-    fn variable(&self, _name: &str) -> Option<&Value> {
-        None
+    fn variable(&self, name: &str) -> Option<&Value> {
+        self.variables.get_public(name)
     }
 
     fn call_custom(&self, name: &str, _arguments: Vec<Value>) -> Result<Value, EvaluationError> {
