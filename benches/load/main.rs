@@ -70,10 +70,9 @@ async fn main() {
     .await;
     let target = Target::prepare(&server).await;
     println!(
-        "{} on {}; {}",
+        "{} on {}; load generator on the same machine",
         if options.postgres { "PostgreSQL" } else { "SQLite" },
-        process::machine(),
-        "load generator on the same machine"
+        process::machine()
     );
     println!(
         "{:>11} {:>11} {:>12} {:>8} {:>8} {:>8} {:>9} {:>10} {:>8} {:>8}",

@@ -8,11 +8,9 @@ use contract::v1::Scope;
 
 use crate::auth::{ApiKeyText, KeyHasher};
 use crate::config::ServeOptions;
-use crate::secret::{MasterKey, Secret, SecretError, read_private, write_private};
+use crate::secret::{Secret, SecretError, Vault, read_private, write_private};
 use crate::store::{Founding, FoundingKey, Store, StoreError};
 
-/// Setting and purpose of the wrapped secret that keys are hashed with.
-const KEY_HASH_SECRET: &str = "key-hash-secret";
 const OPERATOR_TOKEN_FILE: &str = "operator-token";
 const INITIAL_KEY_FILE: &str = "initial-api-key";
 const MASTER_KEY_FILE: &str = "master-key";
@@ -38,8 +36,8 @@ pub enum BootstrapError {
 
 /// The secrets of a server.
 pub struct Secrets {
-    /// Wraps what is stored.
-    pub master_key: MasterKey,
+    /// Seals what is stored.
+    pub vault: Vault,
     /// Hashes API keys.
     pub hasher: KeyHasher,
     /// What AdminService asks for.
@@ -74,24 +72,14 @@ pub async fn secrets(options: &ServeOptions, store: &Store) -> Result<Secrets, B
         .master_key_file
         .clone()
         .unwrap_or_else(|| options.data_dir.join(MASTER_KEY_FILE));
-    let master_key = MasterKey::from_file(&master_key_file)?;
-    let wrapped = match store.setting(KEY_HASH_SECRET).await? {
-        Some(wrapped) => wrapped,
-        None => {
-            let mut secret = [0_u8; 32];
-            getrandom::fill(&mut secret).map_err(SecretError::from)?;
-            store
-                .insert_setting(KEY_HASH_SECRET, &master_key.wrap(KEY_HASH_SECRET, &secret)?)
-                .await?
-        }
-    };
-    let hasher = KeyHasher::new(&master_key.unwrap(KEY_HASH_SECRET, &wrapped)?);
+    let vault = Vault::open(store.clone(), &master_key_file).await?;
+    let hasher = KeyHasher::new(&vault.key_hash_secret().await?);
     let operator_token = match &options.operator_token {
         Some(token) => token.clone(),
         None => operator_token(&options.data_dir.join(OPERATOR_TOKEN_FILE))?,
     };
     Ok(Secrets {
-        master_key,
+        vault,
         hasher,
         operator_token,
     })

@@ -10,13 +10,17 @@ pub mod clock;
 pub mod config;
 pub mod error;
 pub mod id;
+pub mod javascript;
 pub mod metrics;
 pub mod nodes;
 pub mod operations;
+pub mod pages;
 pub mod runtime;
 pub mod secret;
 pub mod services;
 pub mod store;
+pub mod table;
+pub mod variables;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -37,6 +41,7 @@ use crate::operations::Health;
 use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
 use crate::services::{Services, WebhookTargets};
 use crate::store::{Store, StoreError};
+use crate::variables::{Variables, WithVariables};
 
 /// How often a quiet gRPC connection is asked whether it lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
@@ -88,7 +93,8 @@ impl Core {
             lease: Duration::from_millis(options.lease_ms),
             ..RuntimeConfig::default()
         };
-        let surroundings = Arc::new(NoSurroundings);
+        let variables = Variables::new(store.clone(), secrets.vault.clone());
+        let surroundings = Arc::new(WithVariables::new(variables.clone(), Arc::new(NoSurroundings)));
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
         let metrics = Metrics::new(runtime.clone());
         let gate = Gate::new(
@@ -102,6 +108,8 @@ impl Core {
             runtime: runtime.clone(),
             registry,
             targets: WebhookTargets::new(store.clone()),
+            vault: secrets.vault,
+            variables,
             gate: gate.clone(),
             hasher: secrets.hasher,
             region: options.region.as_str().into(),
@@ -128,7 +136,7 @@ impl Core {
         self.access.layer(self.routes.clone())
     }
 
-    /// `/readyz` and `/metrics`, for whoever serves HTTP.
+    /// `/readyz`, `/metrics` and the pages for people, for whoever serves HTTP.
     pub fn operations(&self) -> axum::Router {
         operations::router(
             self.store.clone(),
@@ -136,6 +144,7 @@ impl Core {
             self.metrics.clone(),
             self.health.clone(),
         )
+        .merge(pages::invitation::router(self.store.clone()))
     }
 
     /// Serves gRPC until the shutdown comes and what is in flight is done.
@@ -158,6 +167,16 @@ impl Core {
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let router = server.layer(self.access.clone()).add_routes(self.routes.clone());
         Ok(router.serve_with_incoming_shutdown(incoming, shutdown).await?)
+    }
+
+    /// Whether the core cannot go on.
+    pub fn is_broken(&self) -> bool {
+        self.runtime.is_broken()
+    }
+
+    /// Returns when the core cannot go on and the process should end.
+    pub async fn broken(&self) {
+        self.runtime.broken().await;
     }
 
     /// Tells load balancers that no more requests should come.

@@ -1,4 +1,8 @@
 //! The product through its public doors: real processes, real sockets, both databases.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests read their settings from the environment"
+)]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 /// Makes two tests of each case, which is an `async fn(&World)` of the module that lists it.
@@ -27,8 +31,11 @@ macro_rules! on_both_databases {
 
 mod access;
 mod admin;
+mod database;
+mod function;
 mod operations;
 mod run;
+mod structure;
 mod unimplemented;
 mod webhook;
 mod workflow;

@@ -26,11 +26,15 @@ macro_rules! on_both_databases {
 mod activity;
 mod durability;
 mod fixture;
+mod functions;
 mod idempotency;
 mod metering;
 mod processes;
 mod runs;
 mod signals;
+mod structures;
+mod table_pages;
+mod tables;
 mod tenants;
 mod throughput;
 mod webhooks;

@@ -16,10 +16,13 @@ use crate::clock;
 use crate::config::Regions;
 use crate::error::{Error, Result};
 use crate::secret::Secret;
-use crate::store::{Role, Store};
+use crate::store::{Actor, Role, Store};
 
 /// How long a key that was looked up is believed: a revocation or a change of plan takes this long at most.
 const BELIEVED: Duration = Duration::from_millis(800);
+
+/// How often the refusals of one key are recorded at most.
+const RECORDED_EVERY: Duration = Duration::from_secs(1);
 
 /// Knows who may pass.
 #[derive(Clone)]
@@ -29,6 +32,8 @@ pub struct Gate {
     operator_token: Secret,
     regions: Arc<Regions>,
     known: Cache<[u8; 32], KeyHolder>,
+    /// Keys whose refusal was recorded a moment ago.
+    refused: Cache<String, ()>,
     rates: Rates,
 }
 
@@ -45,6 +50,10 @@ impl Gate {
             operator_token,
             regions: Arc::new(regions),
             known,
+            refused: Cache::builder()
+                .max_capacity(10_000)
+                .time_to_live(RECORDED_EVERY)
+                .build(),
             rates: Rates::default(),
         }
     }
@@ -80,7 +89,7 @@ impl Gate {
                 });
             }
             Access::Key(scope) => {
-                let principal = self.key_holder(bearer(headers)?).await?;
+                let principal = self.key_holder(bearer(headers)?, &origin).await?;
                 *standing = self.rates.count(&principal, method.reads);
                 if let Some(retry_after) = standing.as_ref().and_then(Standing::retry_after) {
                     return Err(too_many(retry_after));
@@ -99,7 +108,7 @@ impl Gate {
         Ok(())
     }
 
-    async fn key_holder(&self, token: &str) -> Result<KeyHolder> {
+    async fn key_holder(&self, token: &str, origin: &Origin) -> Result<KeyHolder> {
         let invalid = || unauthenticated("The API key is not valid.");
         let key = ApiKeyText::parse(token).ok_or_else(invalid)?;
         if key.region() != self.regions.own {
@@ -109,7 +118,7 @@ impl Gate {
                         "The API key belongs to the region {}; send the request there.",
                         key.region()
                     );
-                    Error::new(ErrorReason::WrongRegion, message).with_base_url(base_url)
+                    Error::new(ErrorReason::WrongRegion, message).with_base_url(base_url.as_str())
                 }
                 None => invalid(),
             });
@@ -128,9 +137,36 @@ impl Gate {
             .key
             .expires_at
             .is_some_and(|expiry| expiry <= clock::now_ms());
-        match expired || holder.key.revoked_at.is_some() {
-            true => Err(invalid()),
-            false => Ok(holder),
+        if expired || holder.key.revoked_at.is_some() {
+            self.record_refusal(&holder, origin).await;
+            return Err(invalid());
+        }
+        Ok(holder)
+    }
+
+    /// Puts a refused sign-in into the organization's activity feed, though not each of a flood of them.
+    async fn record_refusal(&self, holder: &KeyHolder, origin: &Origin) {
+        let key = &holder.key;
+        let fresh = self
+            .refused
+            .entry_by_ref(key.id.as_str())
+            .or_insert(())
+            .is_fresh();
+        if !fresh {
+            return;
+        }
+        let actor = Actor {
+            user_id: Some(key.user_id.clone()),
+            api_key_id: Some(key.id.clone()),
+            request_id: Some(origin.request_id.clone()),
+            ip: origin.ip.clone(),
+        };
+        let recorded = self
+            .store
+            .record_activity(&actor, &key.organization_id, "api_key.refused", &key.id, &key.id)
+            .await;
+        if let Err(error) = recorded {
+            tracing::warn!(%error, key_id = key.id, "a refused sign-in could not be recorded");
         }
     }
 

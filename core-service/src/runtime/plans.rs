@@ -40,12 +40,17 @@ impl GraphRef {
     }
 }
 
+/// What every reference to a variable begins with, in JSON as well.
+const VARIABLES: &[u8] = b"$vars";
+
 /// A plan and the custom functions its graph froze.
 #[derive(Clone)]
 pub(super) struct Compiled {
     pub(super) plan: Arc<Plan>,
     pub(super) functions: Arc<[FrozenFunction]>,
     pub(super) pace: Pace,
+    /// Whether any of its templates may read a variable.
+    pub(super) reads_variables: bool,
 }
 
 /// The canonical JSON of a frozen graph.
@@ -117,6 +122,7 @@ impl Plans {
             plan: Arc::new(plan),
             functions: frozen.functions.into(),
             pace: Pace::default(),
+            reads_variables: bytes.windows(VARIABLES.len()).any(|window| window == VARIABLES),
         })
     }
 }

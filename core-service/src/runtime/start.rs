@@ -108,7 +108,12 @@ impl Shared {
         let compiled = self.plans.get(&start.organization_id, &start.graph).await?;
         let surroundings = self
             .surroundings
-            .load(&start.organization_id, &start.workflow_id, &compiled.functions)
+            .load(
+                &start.organization_id,
+                &start.workflow_id,
+                &compiled.functions,
+                compiled.reads_variables,
+            )
             .await;
         let surroundings = surroundings.map_err(|error| {
             tracing::warn!(%error, "the surroundings of a run could not be loaded");

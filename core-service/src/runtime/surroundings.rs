@@ -9,6 +9,7 @@ use engine::graph::FrozenFunction;
 use serde_json::Value;
 
 use crate::nodes::BoxFuture;
+use crate::secret::SecretError;
 use crate::store::StoreError;
 
 /// What the runs of one workflow reach. See [`engine::scope::Environment`].
@@ -25,16 +26,39 @@ pub trait Surroundings: Send + Sync {
 
 /// Where surroundings come from.
 pub trait SurroundingsSource: Send + Sync {
-    /// The surroundings of a workflow's runs; `functions` are the custom functions its graph froze.
+    /// The surroundings of a workflow's runs; `functions` are the custom functions its graph froze, `reads_variables`
+    /// whether its templates may ask for any variable.
     fn load<'a>(
         &'a self,
         organization_id: &'a str,
         workflow_id: &'a str,
         functions: &'a Arc<[FrozenFunction]>,
-    ) -> BoxFuture<'a, Result<Arc<dyn Surroundings>, StoreError>>;
+        reads_variables: bool,
+    ) -> BoxFuture<'a, Result<Arc<dyn Surroundings>, SurroundingsError>>;
 
     /// The custom functions that the graph's templates may call, asked while it is compiled.
     fn functions(&self, frozen: &[FrozenFunction]) -> Box<dyn CustomFunctions>;
+}
+
+/// Surroundings that cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SurroundingsError {
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A secret.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+}
+
+impl SurroundingsError {
+    /// Whether the same call may succeed later. A master key that is missing may be brought.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Store(error) | Self::Secret(SecretError::Store(error)) => error.is_temporary(),
+            Self::Secret(error) => !matches!(error, SecretError::Damaged),
+        }
+    }
 }
 
 /// Neither variables nor custom functions.
@@ -61,7 +85,8 @@ impl SurroundingsSource for NoSurroundings {
         _organization_id: &'a str,
         _workflow_id: &'a str,
         _functions: &'a Arc<[FrozenFunction]>,
-    ) -> BoxFuture<'a, Result<Arc<dyn Surroundings>, StoreError>> {
+        _reads_variables: bool,
+    ) -> BoxFuture<'a, Result<Arc<dyn Surroundings>, SurroundingsError>> {
         Box::pin(async { Ok(Arc::new(Self) as Arc<dyn Surroundings>) })
     }
 

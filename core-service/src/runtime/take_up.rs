@@ -21,6 +21,7 @@ use super::rebuild::{RebuildError, rebuild};
 use super::record::StartRecord;
 use super::request::Request;
 use super::settle::{RowToFail, engine_failure, is_deadly};
+use super::surroundings::SurroundingsError;
 use super::timers::Timers;
 use crate::store::{ClaimCause, Run, StoreError};
 
@@ -143,7 +144,12 @@ async fn load(shared: &Shared, run: &Run) -> Result<(RunContext, RunState, Place
     let compiled = shared.plans.get(&run.organization_id, &graph).await?;
     let surroundings = shared
         .surroundings
-        .load(&run.organization_id, workflow_id, &compiled.functions)
+        .load(
+            &run.organization_id,
+            workflow_id,
+            &compiled.functions,
+            compiled.reads_variables,
+        )
         .await?;
     let plan = Arc::clone(&compiled.plan);
     let rebuilt = rebuild(
@@ -181,6 +187,16 @@ async fn load(shared: &Shared, run: &Run) -> Result<(RunContext, RunState, Place
 
 impl From<StoreError> for Obstacle {
     fn from(error: StoreError) -> Self {
+        if error.is_temporary() {
+            Self::Passing
+        } else {
+            Self::Lasting(error.to_string())
+        }
+    }
+}
+
+impl From<SurroundingsError> for Obstacle {
+    fn from(error: SurroundingsError) -> Self {
         if error.is_temporary() {
             Self::Passing
         } else {

@@ -180,7 +180,12 @@ impl Admin {
         _caller: Authorized<Operator>,
         _request: v1::RotateSecretsRequest,
     ) -> Result<v1::RotateSecretsResponse> {
-        Err(Error::unimplemented())
+        let rotated = self.services.vault.rotate().await;
+        // The operator may know what is wrong with the file.
+        let version = rotated.map_err(|error| Error::unavailable(format!("{error}.")).with_cause(error))?;
+        Ok(v1::RotateSecretsResponse {
+            master_key_version: i32::try_from(version).unwrap_or(i32::MAX),
+        })
     }
 
     async fn import_open_api(

@@ -61,7 +61,8 @@ fn edge(edge: &Edge) -> Result<v1::Edge> {
     })
 }
 
-fn object(value: &impl serde::Serialize) -> Result<v1::JsonObject> {
+/// A value that is a JSON object, as the contract carries it.
+pub(super) fn object(value: &impl serde::Serialize) -> Result<v1::JsonObject> {
     Ok(v1::JsonObject { json: text(value)? })
 }
 

@@ -4,13 +4,25 @@
 //! `service!` puts them behind tonic's trait; a method that is missing, or that asks for another scope than its proto
 //! says, does not compile.
 
+mod activity;
 mod admin;
+mod catalog;
 mod change;
 mod cursor;
+mod database;
+mod folder;
+mod function;
 mod graph;
 mod ingress;
+mod invitation;
+mod member;
+mod reference;
 mod run;
+mod structure;
+mod tag;
 mod target;
+mod team;
+mod variable;
 mod webhook;
 mod workflow;
 
@@ -29,7 +41,9 @@ use crate::auth::{Authorized, Gate, KeyHasher};
 use crate::error::{Error, Result};
 use crate::nodes::Registry;
 use crate::runtime::Runtime;
+use crate::secret::Vault;
 use crate::store::Store;
+use crate::variables::Variables;
 
 /// What all services work with. Cheap to clone.
 #[derive(Clone)]
@@ -42,6 +56,10 @@ pub struct Services {
     pub registry: Arc<Registry>,
     /// What webhooks lead to.
     pub targets: WebhookTargets,
+    /// Seals what is secret.
+    pub vault: Vault,
+    /// What runs know of variables, told of changes.
+    pub variables: Variables,
     /// The gate, which is told of changes to keys and plans.
     pub gate: Gate,
     /// Hashes new keys.
@@ -55,8 +73,19 @@ pub struct Services {
 impl Services {
     /// The routes of every service there is. Methods of the contract's other services answer UNIMPLEMENTED.
     pub fn routes(&self) -> Routes {
+        use contract::v1::activity_service_server::ActivityServiceServer;
         use contract::v1::admin_service_server::AdminServiceServer;
+        use contract::v1::catalog_service_server::CatalogServiceServer;
+        use contract::v1::database_service_server::DatabaseServiceServer;
+        use contract::v1::folder_service_server::FolderServiceServer;
+        use contract::v1::function_service_server::FunctionServiceServer;
+        use contract::v1::invitation_service_server::InvitationServiceServer;
+        use contract::v1::member_service_server::MemberServiceServer;
         use contract::v1::run_service_server::RunServiceServer;
+        use contract::v1::structure_service_server::StructureServiceServer;
+        use contract::v1::tag_service_server::TagServiceServer;
+        use contract::v1::team_service_server::TeamServiceServer;
+        use contract::v1::variable_service_server::VariableServiceServer;
         use contract::v1::webhook_ingress_service_server::WebhookIngressServiceServer;
         use contract::v1::webhook_service_server::WebhookServiceServer;
         use contract::v1::workflow_service_server::WorkflowServiceServer;
@@ -68,7 +97,18 @@ impl Services {
                 WebhookIngressServiceServer::new(ingress::WebhookIngress::new(self))
                     .max_decoding_message_size(ingress::MAX_MESSAGE_BYTES),
             )
+            .add_service(VariableServiceServer::new(variable::Variables::new(self)))
+            .add_service(TeamServiceServer::new(team::Teams::new(self)))
+            .add_service(FolderServiceServer::new(folder::Folders::new(self)))
+            .add_service(TagServiceServer::new(tag::Tags::new(self)))
+            .add_service(MemberServiceServer::new(member::Members::new(self)))
+            .add_service(InvitationServiceServer::new(invitation::Invitations::new(self)))
+            .add_service(ActivityServiceServer::new(activity::ActivityFeed::new(self)))
+            .add_service(CatalogServiceServer::new(catalog::Catalog::new(self)))
             .add_service(AdminServiceServer::new(admin::Admin::new(self)))
+            .add_service(DatabaseServiceServer::new(database::Databases::new(self)))
+            .add_service(StructureServiceServer::new(structure::Structures::new(self)))
+            .add_service(FunctionServiceServer::new(function::Functions::new(self)))
     }
 }
 
@@ -154,6 +194,14 @@ const MAX_PAGE: i64 = 200;
 /// The size of a page: what is asked for, at most [`MAX_PAGE`]. Validation has refused what is below one.
 fn page_size(limit: Option<i32>, default: i64) -> i64 {
     limit.map_or(default, i64::from).min(MAX_PAGE)
+}
+
+/// Cuts a list that was read with one row more than `size`, and tells whether that row was there.
+fn cut<T>(rows: &mut Vec<T>, size: i64) -> bool {
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    let truncated = rows.len() > size;
+    rows.truncate(size);
+    truncated
 }
 
 /// `Some` of a text that is not empty.

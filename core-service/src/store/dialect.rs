@@ -35,6 +35,14 @@ impl Dialect {
         }
     }
 
+    /// As `for_update` for the row of table `o`, an organization.
+    pub(super) const fn for_update_of_organization(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Postgres => " FOR UPDATE OF o",
+        }
+    }
+
     /// As `for_update` for the rows of table `r`, passing over those that another transaction has locked.
     pub(super) const fn skip_locked(self) -> &'static str {
         match self {

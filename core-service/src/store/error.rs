@@ -13,6 +13,9 @@ pub enum StoreError {
     /// The row names another row that does not exist, or is itself still named by one.
     #[error("the row refers to something that does not exist")]
     BrokenReference(#[source] sqlx::Error),
+    /// Members and pending invitations take all the seats of the plan.
+    #[error("all seats of the plan are taken")]
+    NoSeat,
     /// A text holds a NUL character, which no database column of ours takes.
     #[error("text must not contain the NUL character")]
     NulInText,

@@ -1,5 +1,7 @@
 //! Folders that order workflows, as trees of an organization.
 
+use sqlx::AssertSqlSafe;
+
 use super::activity::{Actor, Entry, record};
 use super::database::Session;
 use super::page::name_key;
@@ -32,6 +34,32 @@ impl Folder {
 pub(super) const DESCENDANTS: &str = "WITH RECURSIVE tree(id) AS (
      SELECT id FROM folders WHERE organization_id = $1 AND id = $2
      UNION SELECT f.id FROM folders f JOIN tree ON f.parent_id = tree.id) SELECT id FROM tree";
+
+/// What to change; `None` stays, `Some(None)` moves to the top.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FolderChange<'a> {
+    /// Its name.
+    pub name: Option<&'a str>,
+    /// The folder it is in.
+    pub parent_id: Option<Option<&'a str>>,
+}
+
+/// What came of a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UpdateFolder {
+    /// The folder as it is now.
+    Updated(Folder),
+    /// It would be inside itself.
+    Cycle,
+    /// There is no folder to move it into.
+    NoParent,
+}
+
+/// What moves when folder `$1` is deleted, to folder `$2` or the top: each kind of thing that a folder can hold.
+const MOVE_CONTENTS: &[&str] = &[
+    "UPDATE folders SET parent_id = $2 WHERE parent_id = $1",
+    "UPDATE workflows SET folder_id = $2, updated_at = updated_at + 1 WHERE folder_id = $1",
+];
 
 impl Store {
     /// Makes a folder, inside `parent_id` when given.
@@ -66,16 +94,118 @@ impl Store {
                 ],
             )
             .await?;
-        let entry = Entry {
+        record_folder(
+            &mut transaction,
+            actor,
             organization_id,
-            action: "folder.created",
-            label: name,
-            target_id: &folder.id,
-            fields: &[],
-        };
-        record(&mut transaction, actor, entry).await?;
+            &folder,
+            "folder.created",
+            &[],
+        )
+        .await?;
         transaction.commit().await?;
         Ok(folder)
+    }
+
+    /// Renames a folder or moves it, `Some(None)` to the top.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] of the folder; when the database fails.
+    pub async fn update_folder(
+        &self,
+        actor: &Actor,
+        organization_id: &str,
+        folder_id: &str,
+        change: &FolderChange<'_>,
+    ) -> Result<UpdateFolder, StoreError> {
+        let mut transaction = self.database.write().await?;
+        if let Some(Some(parent_id)) = change.parent_id {
+            lock_tree(&mut transaction, organization_id).await?;
+            let below = transaction
+                .rows(DESCENDANTS, &values![organization_id, folder_id])
+                .await?;
+            let below = below.iter().map(|row| row.get("id"));
+            if below
+                .collect::<Result<Vec<String>, _>>()?
+                .iter()
+                .any(|id| id == parent_id)
+            {
+                transaction.rollback().await?;
+                return Ok(UpdateFolder::Cycle);
+            }
+        }
+        let mut folder = load_for_update(&mut transaction, organization_id, folder_id).await?;
+        let mut fields = Vec::new();
+        if let Some(name) = change.name {
+            name.clone_into(&mut folder.name);
+            fields.push("name");
+        }
+        if let Some(parent_id) = change.parent_id {
+            if require_folder(&mut transaction, organization_id, parent_id)
+                .await
+                .is_err()
+            {
+                transaction.rollback().await?;
+                return Ok(UpdateFolder::NoParent);
+            }
+            folder.parent_id = parent_id.map(str::to_owned);
+            fields.push("parentId");
+        }
+        transaction
+            .execute(
+                "UPDATE folders SET name = $2, name_key = $3, parent_id = $4 WHERE id = $1",
+                &values![
+                    folder_id,
+                    &folder.name,
+                    &name_key(&folder.name),
+                    &folder.parent_id
+                ],
+            )
+            .await?;
+        record_folder(
+            &mut transaction,
+            actor,
+            organization_id,
+            &folder,
+            "folder.updated",
+            &fields,
+        )
+        .await?;
+        transaction.commit().await?;
+        Ok(UpdateFolder::Updated(folder))
+    }
+
+    /// Deletes a folder; what it holds moves to its parent.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; when the database fails.
+    pub async fn delete_folder(
+        &self,
+        actor: &Actor,
+        organization_id: &str,
+        folder_id: &str,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.database.write().await?;
+        // Nothing can be put into it from here on.
+        let folder = load_for_update(&mut transaction, organization_id, folder_id).await?;
+        for statement in MOVE_CONTENTS {
+            transaction
+                .execute(*statement, &values![folder_id, &folder.parent_id])
+                .await?;
+        }
+        transaction
+            .execute("DELETE FROM folders WHERE id = $1", &values![folder_id])
+            .await?;
+        record_folder(
+            &mut transaction,
+            actor,
+            organization_id,
+            &folder,
+            "folder.deleted",
+            &[],
+        )
+        .await?;
+        transaction.commit().await
     }
 
     /// An organization's folders by name.
@@ -123,4 +253,45 @@ pub(super) async fn require_folder(
         .await?
         .map(drop)
         .ok_or(StoreError::NotFound("folder"))
+}
+
+/// Keeps others from moving folders, so that two moves cannot close a circle.
+async fn lock_tree(session: &mut Session, organization_id: &str) -> Result<(), StoreError> {
+    let lock = session.dialect().for_update();
+    let sql = format!("SELECT id FROM folders WHERE organization_id = $1 ORDER BY id{lock}");
+    session
+        .rows(AssertSqlSafe(sql), &values![organization_id])
+        .await
+        .map(drop)
+}
+
+async fn load_for_update(
+    session: &mut Session,
+    organization_id: &str,
+    folder_id: &str,
+) -> Result<Folder, StoreError> {
+    let lock = session.dialect().for_update();
+    let sql = format!("SELECT id, name, parent_id FROM folders WHERE organization_id = $1 AND id = $2{lock}");
+    let row = session
+        .row(AssertSqlSafe(sql), &values![organization_id, folder_id])
+        .await?;
+    Folder::from_row(&row.ok_or(StoreError::NotFound("folder"))?)
+}
+
+async fn record_folder(
+    session: &mut Session,
+    actor: &Actor,
+    organization_id: &str,
+    folder: &Folder,
+    action: &'static str,
+    fields: &[&str],
+) -> Result<(), StoreError> {
+    let entry = Entry {
+        organization_id,
+        action,
+        label: &folder.name,
+        target_id: &folder.id,
+        fields,
+    };
+    record(session, actor, entry).await
 }

@@ -1,8 +1,10 @@
 //! Members: the users of an organization. Emails are compared regardless of case.
 
+use sqlx::AssertSqlSafe;
+
 use super::activity::{Actor, Entry, record};
 use super::database::Session;
-use super::value::{Row, values, words};
+use super::value::{Row, Value, values, words};
 use super::{Store, StoreError};
 use crate::{clock, id};
 
@@ -51,8 +53,8 @@ impl Store {
     /// Adds a user to an organization and gives the user's id.
     ///
     /// # Errors
-    /// [`StoreError::Duplicate`] when the email is a member already; [`StoreError::BrokenReference`] when there is no
-    /// such organization; when the database fails.
+    /// [`StoreError::Duplicate`] when the email is a member already; [`StoreError::NoSeat`];
+    /// [`StoreError::NotFound`] of the organization; when the database fails.
     pub async fn create_member(
         &self,
         actor: &Actor,
@@ -62,7 +64,9 @@ impl Store {
         role: Role,
     ) -> Result<String, StoreError> {
         let mut transaction = self.database.write().await?;
+        let seats = Seats::lock(&mut transaction, organization_id).await?;
         let user_id = insert_member(&mut transaction, organization_id, email, name, role).await?;
+        seats.take(&mut transaction).await?;
         let entry = Entry {
             organization_id,
             action: "member.created",
@@ -90,6 +94,24 @@ impl Store {
         Member::from_row(&row.ok_or(StoreError::NotFound("member"))?)
     }
 
+    /// Those of these users who are the organization's members, in no particular order.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn members(&self, organization_id: &str, user_ids: &[&str]) -> Result<Vec<Member>, StoreError> {
+        if user_ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut session = self.database.read().await?;
+        let one_of = session.dialect().one_of(2);
+        let sql = format!(
+            "SELECT id, email, name, role, created_at FROM users WHERE organization_id = $1 AND id {one_of}"
+        );
+        let parameters = [Value::from(organization_id), Value::Texts(user_ids)];
+        let rows = session.rows(AssertSqlSafe(sql), &parameters).await?;
+        rows.iter().map(Member::from_row).collect()
+    }
+
     /// An organization's members, newest first, from the one after `after`.
     ///
     /// # Errors
@@ -109,6 +131,45 @@ impl Store {
             )
             .await?;
         rows.iter().map(Member::from_row).collect()
+    }
+}
+
+/// The seats of an organization, which others cannot take until the transaction ends.
+pub(super) struct Seats<'a> {
+    organization_id: &'a str,
+    most: Option<i64>,
+}
+
+impl<'a> Seats<'a> {
+    pub(super) async fn lock(session: &mut Session, organization_id: &'a str) -> Result<Self, StoreError> {
+        let lock = session.dialect().for_update_of_organization();
+        let sql = format!(
+            "SELECT p.seats AS seats FROM organizations o JOIN plans p ON p.id = o.plan_id WHERE o.id = $1{lock}"
+        );
+        let row = session.row(AssertSqlSafe(sql), &values![organization_id]).await?;
+        Ok(Self {
+            organization_id,
+            most: row.ok_or(StoreError::NotFound("organization"))?.get("seats")?,
+        })
+    }
+
+    /// Checks that the members and pending invitations there are now, the newest included, have a seat each.
+    pub(super) async fn take(self, session: &mut Session) -> Result<(), StoreError> {
+        let Some(most) = self.most else { return Ok(()) };
+        let row = session
+            .row(
+                "SELECT (SELECT COUNT(*) FROM users WHERE organization_id = $1)
+                      + (SELECT COUNT(*) FROM invitations
+                         WHERE organization_id = $1 AND status = 'pending' AND expires_at > $2) AS taken",
+                &values![self.organization_id, clock::now_ms()],
+            )
+            .await?;
+        let taken: i64 = row.map_or(Ok(0), |row| row.get("taken"))?;
+        if taken > most {
+            Err(StoreError::NoSeat)
+        } else {
+            Ok(())
+        }
     }
 }
 

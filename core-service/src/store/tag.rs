@@ -1,6 +1,7 @@
 //! Tags, and which workflows carry them.
 
 use super::activity::{Actor, Entry, record};
+use super::database::Session;
 use super::dialect::{BatchStatement, Kind};
 use super::page::name_key;
 use super::value::{Row, Value, values};
@@ -68,16 +69,76 @@ impl Store {
                 &values![&tag.id, organization_id, name, &name_key(name), color, now],
             )
             .await?;
-        let entry = Entry {
-            organization_id,
-            action: "tag.created",
-            label: name,
-            target_id: &tag.id,
-            fields: &[],
-        };
-        record(&mut transaction, actor, entry).await?;
+        record_tag(&mut transaction, actor, organization_id, &tag, "tag.created", &[]).await?;
         transaction.commit().await?;
         Ok(tag)
+    }
+
+    /// Changes a tag's name or color; `None` stays.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; when the database fails.
+    pub async fn update_tag(
+        &self,
+        actor: &Actor,
+        organization_id: &str,
+        tag_id: &str,
+        name: Option<&str>,
+        color: Option<&str>,
+    ) -> Result<Tag, StoreError> {
+        let mut transaction = self.database.write().await?;
+        let row = transaction
+            .row(
+                "UPDATE tags SET name = COALESCE($3, name), name_key = COALESCE($4, name_key),
+                     color = COALESCE($5, color), updated_at = CASE WHEN updated_at > $6 THEN updated_at ELSE $6 END
+                 WHERE organization_id = $1 AND id = $2 RETURNING id, name, color, created_at, updated_at",
+                &values![
+                    organization_id,
+                    tag_id,
+                    name,
+                    &name.map(name_key),
+                    color,
+                    clock::now_ms()
+                ],
+            )
+            .await?;
+        let tag = Tag::from_row(&row.ok_or(StoreError::NotFound("tag"))?)?;
+        let fields = [name.map(|_| "name"), color.map(|_| "color")];
+        let fields: Vec<&str> = fields.into_iter().flatten().collect();
+        record_tag(
+            &mut transaction,
+            actor,
+            organization_id,
+            &tag,
+            "tag.updated",
+            &fields,
+        )
+        .await?;
+        transaction.commit().await?;
+        Ok(tag)
+    }
+
+    /// Deletes a tag and takes it from the workflows that carry it.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; when the database fails.
+    pub async fn delete_tag(
+        &self,
+        actor: &Actor,
+        organization_id: &str,
+        tag_id: &str,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.database.write().await?;
+        let row = transaction
+            .row(
+                "DELETE FROM tags WHERE organization_id = $1 AND id = $2
+                 RETURNING id, name, color, created_at, updated_at",
+                &values![organization_id, tag_id],
+            )
+            .await?;
+        let tag = Tag::from_row(&row.ok_or(StoreError::NotFound("tag"))?)?;
+        record_tag(&mut transaction, actor, organization_id, &tag, "tag.deleted", &[]).await?;
+        transaction.commit().await
     }
 
     /// An organization's tags by name.
@@ -152,4 +213,22 @@ impl Store {
         record(&mut transaction, actor, entry).await?;
         transaction.commit().await
     }
+}
+
+async fn record_tag(
+    session: &mut Session,
+    actor: &Actor,
+    organization_id: &str,
+    tag: &Tag,
+    action: &'static str,
+    fields: &[&str],
+) -> Result<(), StoreError> {
+    let entry = Entry {
+        organization_id,
+        action,
+        label: &tag.name,
+        target_id: &tag.id,
+        fields,
+    };
+    record(session, actor, entry).await
 }

@@ -66,6 +66,18 @@ pub(super) async fn resolve_team(
     row.ok_or(StoreError::NotFound("team"))?.get("id")
 }
 
+/// Checks that a team, if one is named, is the organization's.
+pub(super) async fn require_team(
+    session: &mut Session,
+    organization_id: &str,
+    team_id: Option<&str>,
+) -> Result<(), StoreError> {
+    match team_id {
+        Some(_) => resolve_team(session, organization_id, team_id).await.map(drop),
+        None => Ok(()),
+    }
+}
+
 pub(super) async fn insert_team(
     session: &mut Session,
     organization_id: &str,

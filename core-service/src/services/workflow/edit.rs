@@ -9,7 +9,8 @@ use super::Workflows;
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
 use crate::services::change::Change;
-use crate::store::{Draft, NewWorkflow, StoreError, WorkflowChange};
+use crate::services::reference::unresolvable;
+use crate::store::{Draft, NewWorkflow, WorkflowChange};
 use contract::validation::Violation;
 
 impl Workflows {
@@ -142,15 +143,4 @@ pub(super) fn draft(graph: &Graph) -> Result<Draft> {
         hash: graph.content_hash(&[]),
         node_count: i64::try_from(graph.nodes.len()).unwrap_or(i64::MAX),
     })
-}
-
-/// A folder or team that cannot be found is a wrong field of the request, not a missing resource.
-fn unresolvable(error: StoreError) -> Error {
-    match error {
-        StoreError::NotFound("folder") => {
-            Error::invalid("folderId", "must name a folder of the organization")
-        }
-        StoreError::NotFound("team") => Error::invalid("teamId", "must name a team of the organization"),
-        other => other.into(),
-    }
 }

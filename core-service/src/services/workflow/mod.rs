@@ -5,6 +5,7 @@ mod edit;
 mod list;
 mod ops;
 mod resolve;
+mod tags;
 
 pub(super) use deploy::frozen;
 
@@ -101,14 +102,6 @@ impl Workflows {
             issues,
         };
         Ok(v1::ValidateWorkflowResponse { data: Some(result) })
-    }
-
-    async fn set_workflow_tags(
-        &self,
-        _caller: Authorized<WorkflowWrite>,
-        _request: v1::SetWorkflowTagsRequest,
-    ) -> Result<v1::SetWorkflowTagsResponse> {
-        Err(Error::unimplemented())
     }
 
     async fn test_module(

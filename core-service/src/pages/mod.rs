@@ -1,0 +1,67 @@
+//! The pages that people open in a browser, by a link that they were given. Small HTML without scripts.
+//!
+//! Such a link is a capability: no page is cached, framed, or told to other sites.
+
+pub mod invitation;
+
+use axum::http::{StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+
+const STYLE: &str = "body{font:1.125rem/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem}\
+     input,button{font:inherit;padding:.5rem;margin:.25rem 0 1rem;width:100%;box-sizing:border-box}";
+
+/// A whole page. `title` is text; `body` is HTML, in which every text is [`escaped`].
+fn page(status: StatusCode, title: &str, body: &str) -> Response {
+    let title = escaped(title);
+    let html = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n\
+         <body>\n<main>\n<h1>{title}</h1>\n{body}\n</main>\n</body>\n</html>\n"
+    );
+    let headers = [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+        ),
+    ];
+    (status, headers, Html(html)).into_response()
+}
+
+/// A page of one sentence.
+fn message(status: StatusCode, title: &str, text: &str) -> Response {
+    page(status, title, &format!("<p>{}</p>", escaped(text)))
+}
+
+/// Text as it stands in HTML, in attributes too.
+fn escaped(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            other => html.push(other),
+        }
+    }
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escaped;
+
+    #[test]
+    fn text_stays_text() {
+        let text = "<b title='a' id=\"b\">Ä & co</b>";
+        assert_eq!(
+            escaped(text),
+            "&lt;b title=&#39;a&#39; id=&quot;b&quot;&gt;Ä &amp; co&lt;/b&gt;"
+        );
+    }
+}
