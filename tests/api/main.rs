@@ -26,10 +26,18 @@ macro_rules! on_both_databases {
 }
 
 mod access;
+mod activity;
 mod admin;
+mod catalog;
+mod folder;
+mod invitation;
+mod member;
 mod operations;
 mod run;
+mod tag;
+mod team;
 mod unimplemented;
+mod variable;
 mod webhook;
 mod workflow;
 mod world;

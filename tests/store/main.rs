@@ -26,13 +26,16 @@ macro_rules! on_both_databases {
 mod activity;
 mod durability;
 mod fixture;
+mod folders;
 mod idempotency;
+mod invitations;
 mod metering;
 mod processes;
 mod runs;
 mod signals;
 mod tenants;
 mod throughput;
+mod variables;
 mod webhooks;
 mod workflow_lists;
 mod workflows;
