@@ -28,7 +28,10 @@ use prost::Message;
 use prost_reflect::DescriptorPool;
 use prost_types::FileDescriptorSet;
 
-#[expect(clippy::disallowed_methods, reason = "cargo tells a build script its directory in the environment")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "cargo tells a build script its directory in the environment"
+)]
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto");
     let out = PathBuf::from(env::var("OUT_DIR")?);

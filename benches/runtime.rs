@@ -3,6 +3,10 @@
 //! The workflow is the common one: a webhook trigger, a `set` with three expressions, a condition, another `set`. Runs
 //! are started by concurrent callers, as webhooks would, on SQLite with `synchronous=FULL` in a temporary directory.
 //! `SWITCHYARD_BENCH_RUNS` and `SWITCHYARD_BENCH_CALLERS` change the load, `SWITCHYARD_BENCH_DATABASE_URL` the database.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a benchmark reads its settings from the environment"
+)]
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on must stop")]
 
 use std::sync::Arc;

@@ -220,9 +220,23 @@ fn locate<T>(result: Result<T, serde_path_to_error::Error<serde_json::Error>>) -
     })
 }
 
-/// serde_json's message without the position, which the path says better.
+/// serde_json's message as a sentence about the place: without the position, which the path says better.
 fn plain_message(message: &str) -> String {
-    message.split(" at line ").next().unwrap_or(message).to_owned()
+    let message = message.split(" at line ").next().unwrap_or(message);
+    let wrong = message
+        .strip_prefix("invalid type: ")
+        .or_else(|| message.strip_prefix("invalid value: "));
+    if let Some((found, expected)) = wrong.and_then(|rest| rest.split_once(", expected ")) {
+        return format!("must be {expected}, not {found}");
+    }
+    match message
+        .strip_prefix("unknown field ")
+        .map(|rest| rest.split_once(", expected "))
+    {
+        Some(Some((_, known))) => format!("is not a field here; known are {}", known.replace("one of ", "")),
+        Some(None) => "is not a field here; there are none".to_owned(),
+        None => message.to_owned(),
+    }
 }
 
 /// Walks a JSON text and refuses duplicate keys and deep nesting.

@@ -1,6 +1,7 @@
 //! How much load a server takes: webhook calls over real sockets against the release binary, everything on one machine.
 //!
-//! `cargo bench --bench load -- [--database sqlite|postgres] [--connections 1,16,64] [--seconds 8] [--total 100000]`
+//! `cargo bench -p contract --bench load -- [OPTIONS]`, where the options and their defaults are `--database sqlite` (or
+//! `postgres`), `--connections 1,16,64`, `--seconds 8` (each) and `--total 100000`.
 //!
 //! The workload is that of `test_support::workload`: webhook, three expressions, a condition, a last node, answered when
 //! the run is durable, every node's output recorded. The load generator shares the machine with the server. Each line
@@ -70,10 +71,9 @@ async fn main() {
     .await;
     let target = Target::prepare(&server).await;
     println!(
-        "{} on {}; {}",
+        "{} on {}; load generator on the same machine",
         if options.postgres { "PostgreSQL" } else { "SQLite" },
-        process::machine(),
-        "load generator on the same machine"
+        process::machine()
     );
     println!(
         "{:>11} {:>11} {:>12} {:>8} {:>8} {:>8} {:>9} {:>10} {:>8} {:>8}",

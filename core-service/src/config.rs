@@ -35,7 +35,7 @@ pub enum Command {
     /// Serve gRPC and REST (what happens without a command, too).
     Serve(Box<ServeOptions>),
     /// Administer a running server: organizations, plans, users, keys.
-    Admin(AdminCommand),
+    Admin(Box<AdminCommand>),
 }
 
 /// Options of `serve`.

@@ -21,7 +21,11 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a request is refused.
 #[derive(Debug)]
-pub struct Error {
+pub struct Error(Box<Refusal>);
+
+/// What an error holds; apart, so that results stay small.
+#[derive(Debug)]
+struct Refusal {
     reason: ErrorReason,
     message: String,
     violations: Vec<Violation>,
@@ -34,7 +38,7 @@ pub struct Error {
 impl Error {
     /// An error with a sentence that says what is wrong and what would help.
     pub fn new(reason: ErrorReason, message: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Refusal {
             reason,
             message: message.into(),
             violations: Vec::new(),
@@ -42,7 +46,7 @@ impl Error {
             retry_after: None,
             allow: None,
             cause: None,
-        }
+        }))
     }
 
     /// There is no such thing, or it is another organization's: the two look the same.
@@ -71,14 +75,14 @@ impl Error {
     /// Something broke here; the caller learns no more than that.
     pub fn internal(cause: impl Into<Cause>) -> Self {
         let mut error = Self::new(ErrorReason::Internal, "Something went wrong inside the service.");
-        error.cause = Some(cause.into());
+        error.0.cause = Some(cause.into());
         error
     }
 
     /// The service cannot do it now; waiting helps.
     pub fn unavailable(message: impl Into<String>) -> Self {
         let mut error = Self::new(ErrorReason::Unavailable, message);
-        error.retry_after = Some(std::time::Duration::from_secs(1));
+        error.0.retry_after = Some(std::time::Duration::from_secs(1));
         error
     }
 
@@ -90,60 +94,60 @@ impl Error {
     /// Adds the fields the error is about.
     #[must_use]
     pub fn with_violations(mut self, violations: Vec<Violation>) -> Self {
-        self.violations = violations;
+        self.0.violations = violations;
         self
     }
 
     /// Adds where to go instead.
     #[must_use]
     pub fn with_base_url(mut self, base_url: impl Into<String>) -> Self {
-        self.base_url = Some(base_url.into());
+        self.0.base_url = Some(base_url.into());
         self
     }
 
     /// Adds the HTTP methods that are allowed instead.
     #[must_use]
     pub fn with_allow(mut self, methods: impl Into<String>) -> Self {
-        self.allow = Some(methods.into());
+        self.0.allow = Some(methods.into());
         self
     }
 
     /// Adds how long to wait before the next try.
     #[must_use]
     pub fn with_retry_after(mut self, retry_after: std::time::Duration) -> Self {
-        self.retry_after = Some(retry_after);
+        self.0.retry_after = Some(retry_after);
         self
     }
 
     /// Adds what caused it, for the log.
     #[must_use]
     pub fn with_cause(mut self, cause: impl Into<Cause>) -> Self {
-        self.cause = Some(cause.into());
+        self.0.cause = Some(cause.into());
         self
     }
 
     /// The row of the table.
     pub fn reason(&self) -> ErrorReason {
-        self.reason
+        self.0.reason
     }
 
     /// The gRPC status that says all this.
     pub fn into_status(self) -> Status {
-        if let Some(cause) = &self.cause {
-            tracing::error!(reason = self.reason.row().name, cause = %Chain(cause.as_ref()), "request failed");
+        if let Some(cause) = &self.0.cause {
+            tracing::error!(reason = self.0.reason.row().name, cause = %Chain(cause.as_ref()), "request failed");
         }
-        let row = self.reason.row();
+        let row = self.0.reason.row();
         let mut metadata = std::collections::HashMap::new();
-        metadata.extend(self.base_url.map(|base_url| (BASE_URL.to_owned(), base_url)));
+        metadata.extend(self.0.base_url.map(|base_url| (BASE_URL.to_owned(), base_url)));
         let mut details = ErrorDetails::with_error_info(row.name, DOMAIN, metadata);
-        for violation in self.violations {
+        for violation in self.0.violations {
             details.add_bad_request_violation(violation.path, violation.message);
         }
-        if let Some(retry_after) = self.retry_after {
+        if let Some(retry_after) = self.0.retry_after {
             details.set_retry_info(Some(retry_after));
         }
-        let mut status = Status::with_error_details(Code::from_i32(row.grpc_status), self.message, details);
-        if let Some(allow) = self.allow.and_then(|methods| methods.parse().ok()) {
+        let mut status = Status::with_error_details(Code::from_i32(row.grpc_status), self.0.message, details);
+        if let Some(allow) = self.0.allow.and_then(|methods| methods.parse().ok()) {
             status.metadata_mut().insert("allow", allow);
         }
         status
@@ -152,13 +156,13 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.message)
+        formatter.write_str(&self.0.message)
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.cause.as_ref().map(|cause| cause.as_ref() as _)
+        self.0.cause.as_ref().map(|cause| cause.as_ref() as _)
     }
 }
 

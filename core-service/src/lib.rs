@@ -10,6 +10,7 @@ pub mod clock;
 pub mod config;
 pub mod error;
 pub mod id;
+pub mod javascript;
 pub mod metrics;
 pub mod nodes;
 pub mod operations;
@@ -18,6 +19,7 @@ pub mod runtime;
 pub mod secret;
 pub mod services;
 pub mod store;
+pub mod table;
 pub mod variables;
 
 use std::future::Future;
@@ -165,6 +167,16 @@ impl Core {
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let router = server.layer(self.access.clone()).add_routes(self.routes.clone());
         Ok(router.serve_with_incoming_shutdown(incoming, shutdown).await?)
+    }
+
+    /// Whether the core cannot go on.
+    pub fn is_broken(&self) -> bool {
+        self.runtime.is_broken()
+    }
+
+    /// Returns when the core cannot go on and the process should end.
+    pub async fn broken(&self) {
+        self.runtime.broken().await;
     }
 
     /// Tells load balancers that no more requests should come.

@@ -57,8 +57,8 @@ async fn run(command_line: CommandLine) -> Result<(), Box<dyn Error>> {
 
 async fn serve(options: ServeOptions) -> Result<(), Box<dyn Error>> {
     log_to_stderr(&options)?;
-    let shutdown = shutdown()?;
     let (core, first_key) = Core::open(&options).await?;
+    let shutdown = shutdown(&core)?;
     let certificate = certificate(&options)?;
     let grpc_listener = listen(options.grpc_listen).await?;
     let rest_listener = if options.no_rest {
@@ -86,7 +86,11 @@ async fn serve(options: ServeOptions) -> Result<(), Box<dyn Error>> {
     core.drain(DRAIN_RUNS).await;
     tracing::info!("stopped");
     served?;
-    rest_served
+    rest_served?;
+    match core.is_broken() {
+        true => Err("a worker of the runtime panicked; the log says which".into()),
+        false => Ok(()),
+    }
 }
 
 /// Serves gRPC, but after the shutdown no longer than requests may take: a stream may never end by itself.
@@ -144,15 +148,17 @@ fn certificate(options: &ServeOptions) -> Result<Certificate, String> {
     }
 }
 
-/// Becomes true at SIGTERM or SIGINT.
-fn shutdown() -> std::io::Result<watch::Receiver<bool>> {
+/// Becomes true at SIGTERM, at SIGINT, and when the core cannot go on.
+fn shutdown(core: &Core) -> std::io::Result<watch::Receiver<bool>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let core = core.clone();
     let (sender, receiver) = watch::channel(false);
     tokio::spawn(async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
+            () = core.broken() => {}
         }
         tracing::info!("draining");
         let _ = sender.send(true);

@@ -1,4 +1,8 @@
 //! The product through its public doors: real processes, real sockets, both databases.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests read their settings from the environment"
+)]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 /// Makes two tests of each case, which is an `async fn(&World)` of the module that lists it.
@@ -29,11 +33,14 @@ mod access;
 mod activity;
 mod admin;
 mod catalog;
+mod database;
 mod folder;
+mod function;
 mod invitation;
 mod member;
 mod operations;
 mod run;
+mod structure;
 mod tag;
 mod team;
 mod unimplemented;

@@ -19,6 +19,10 @@ use tonic_types::StatusExt as _;
 use crate::world::World;
 
 #[tokio::test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the environment says whether to write goldens"
+)]
 async fn only_listed_methods_are_unimplemented() {
     let world = World::sqlite().await;
     let _log = world.show_log();
@@ -83,6 +87,14 @@ fn message(method: &str) -> Vec<u8> {
         let value = Some(v1::node_identifier::Value::Number(1));
         Some(v1::NodeIdentifier { value })
     };
+    let columns = || {
+        let column = v1::DatabaseColumnInput {
+            name: name(),
+            r#type: v1::DatabaseColumnType::Text.into(),
+            ..Default::default()
+        };
+        vec![column]
+    };
     match method {
         "AddManifest" => v1::AddManifestRequest {
             manifest: b"x".to_vec(),
@@ -113,9 +125,26 @@ fn message(method: &str) -> Vec<u8> {
             ..Default::default()
         }
         .encode_to_vec(),
+        "CreateDatabase" => v1::CreateDatabaseRequest {
+            name: name(),
+            columns: columns(),
+            ..Default::default()
+        }
+        .encode_to_vec(),
+        "CreateFunction" => v1::CreateFunctionRequest {
+            name: name(),
+            code: "return 1".to_owned(),
+            ..Default::default()
+        }
+        .encode_to_vec(),
         "CreateOrganization" => v1::CreateOrganizationRequest {
             name: name(),
             plan_id: None,
+        }
+        .encode_to_vec(),
+        "CreateStructure" => v1::CreateStructureRequest {
+            name: name(),
+            ..Default::default()
         }
         .encode_to_vec(),
         "CreateUser" => v1::CreateUserRequest {
@@ -167,6 +196,11 @@ fn message(method: &str) -> Vec<u8> {
         }
         .encode_to_vec(),
         "RevokeApiKey" => v1::RevokeApiKeyRequest { id: name() }.encode_to_vec(),
+        "SearchApps" => v1::SearchAppsRequest {
+            query: name(),
+            limit: None,
+        }
+        .encode_to_vec(),
         "SetPlan" => v1::SetPlanRequest {
             id: name(),
             ..Default::default()
@@ -175,6 +209,11 @@ fn message(method: &str) -> Vec<u8> {
         "TestModule" => v1::TestModuleRequest {
             id: name(),
             node_id: number(),
+        }
+        .encode_to_vec(),
+        "UpdateDatabase" => v1::UpdateDatabaseRequest {
+            id: name(),
+            columns: columns(),
         }
         .encode_to_vec(),
         "UpdateOrganization" => v1::UpdateOrganizationRequest {

@@ -2,6 +2,10 @@
 //!
 //! Sources are read as text, comments left out: an import that a rule forbids is found wherever it hides.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests read their settings from the environment"
+)]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod source;
@@ -165,7 +169,7 @@ fn the_facade_does_not_know_the_core() {
 fn the_contract_depends_on_none_of_its_users() {
     let tree = dependencies("contract");
     assert!(tree.contains("prost"), "the tree is not the contract's: {tree:?}");
-    for absent in ["core-service", "rest-facade", "engine", "sqlx", "tokio"] {
+    for absent in ["core-service", "rest-facade", "engine", "sqlx", "axum"] {
         assert!(!tree.contains(absent), "the contract depends on {absent}");
     }
 }
@@ -208,6 +212,37 @@ fn each_file_says_what_it_is_for_and_is_one_thing() {
         }
     }
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
+
+#[test]
+fn the_map_names_files_that_exist() {
+    let root = Path::new(ROOT);
+    let named = Regex::new(r"`([\w/]+\.(?:rs|proto))`").unwrap();
+    let mut files: Vec<String> = ["core-service", "rest-facade", "tests"]
+        .iter()
+        .flat_map(|folder| {
+            let sources = rust_sources(&root.join(folder));
+            sources
+                .into_iter()
+                .map(move |source| format!("/{folder}/{}", source.name))
+        })
+        .collect();
+    for proto in std::fs::read_dir(root.join("proto/switchyard/v1")).unwrap() {
+        files.push(format!(
+            "/proto/switchyard/v1/{}",
+            proto.unwrap().file_name().display()
+        ));
+    }
+    let map = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let names: Vec<&str> = named
+        .captures_iter(&map)
+        .map(|found| found.extract::<1>().1[0])
+        .collect();
+    assert!(names.len() > 20, "the map is read wrongly: {names:?}");
+    for name in names {
+        let exists = files.iter().any(|file| file.ends_with(&format!("/{name}")));
+        assert!(exists, "ARCHITECTURE.md names {name}, which does not exist");
+    }
 }
 
 /// The names of all that a package is built with on this machine, its own included; tests' needs left out.

@@ -1,5 +1,10 @@
 //! The contract against the specification as data, its goldens, and its JSON.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests read their settings from the environment"
+)]
+
 mod endpoints;
 mod golden;
 mod json;

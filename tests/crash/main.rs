@@ -8,6 +8,10 @@
 //!
 //! `SWITCHYARD_CRASH_ROUNDS` (20) makes it longer, `SWITCHYARD_CRASH_SEED` repeats a round's choices.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests read their settings from the environment"
+)]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod callers;

@@ -1,8 +1,9 @@
 //! A fresh database with an organization in it, and short ways to say what the cases are made of.
 
 use core_service::store::{
-    Actor, CreateOutcome, DatabaseUrl, Draft, Driver, Founded, Founding, Graph, IdempotencyKey, Lease,
-    NewRun, NewWorkflow, RunBatch, RunChange, RunStatus, RunSummary, Segment, Store, Workflow,
+    Activity, ActivityFilter, Actor, CreateOutcome, DatabaseUrl, Draft, Driver, Founded, Founding, Graph,
+    IdempotencyKey, Lease, NewRun, NewWorkflow, RunBatch, RunChange, RunStatus, RunSummary, Segment, Store,
+    Workflow,
 };
 use core_service::{clock, id};
 use test_support::TemporaryDirectory;
@@ -72,6 +73,22 @@ impl Fixture {
 
     pub(crate) fn organization_id(&self) -> &str {
         &self.organization.organization_id
+    }
+
+    pub(crate) fn actor(&self) -> Actor {
+        Actor {
+            user_id: Some(self.organization.owner_user_id.clone()),
+            ..Actor::default()
+        }
+    }
+
+    /// What the organization's trail tells, newest first.
+    pub(crate) async fn activity(&self) -> Vec<Activity> {
+        let filter = ActivityFilter::default();
+        let listed = self
+            .store
+            .list_activity(self.organization_id(), &filter, None, 1_000);
+        listed.await.unwrap()
     }
 
     pub(crate) async fn lease(&self) -> Lease {

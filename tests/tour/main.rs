@@ -4,6 +4,10 @@
 //! commands have stand-ins on the path: `cargo run --release` starts the server that is under test, in the background,
 //! and `pkill -9 -x switchyard` kills that one alone. Of the text itself only the two ports are changed.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests read their settings from the environment"
+)]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod readme;

@@ -83,6 +83,27 @@ pub enum EventBody {
     ItemFinished { key: NodeKey, result: ItemResult },
 }
 
+impl EventBody {
+    /// The node that the event is about; nothing for what happens to the run or to an item of a scope.
+    pub fn node(&self) -> Option<&NodeKey> {
+        match self {
+            Self::NodeStarted { key }
+            | Self::NodeWaiting { key, .. }
+            | Self::NodeCompleted { key, .. }
+            | Self::NodeFailed { key, .. }
+            | Self::NodeRetrying { key, .. }
+            | Self::NodeSkipped { key }
+            | Self::NodeCancelled { key }
+            | Self::ItemsOpened { key, .. } => Some(key),
+            Self::RunStarted(_)
+            | Self::RunResumed { .. }
+            | Self::RunFinished { .. }
+            | Self::ItemStarted { .. }
+            | Self::ItemFinished { .. } => None,
+        }
+    }
+}
+
 /// How a run began.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunStarted {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::event::Failure;
+use crate::event::{Failure, NodeKey};
 use crate::iteration::Iteration;
 use crate::plan::PlanNode;
 use crate::state::{Decision, NodeStatus, Place, RunState};
@@ -36,6 +36,11 @@ impl RunState {
     /// The nodes that were reached or skipped, in order of start.
     pub fn nodes(&self) -> impl Iterator<Item = NodeReport<'_>> {
         self.order.iter().map(|place| self.report(*place))
+    }
+
+    /// A node that was reached or skipped.
+    pub fn reached(&self, key: &NodeKey) -> Option<NodeReport<'_>> {
+        self.place(key).map(|place| self.report(place))
     }
 
     /// The ids of the edges taken in the run's own scope, in the graph's order.

@@ -118,7 +118,7 @@ impl Gate {
                         "The API key belongs to the region {}; send the request there.",
                         key.region()
                     );
-                    Error::new(ErrorReason::WrongRegion, message).with_base_url(base_url)
+                    Error::new(ErrorReason::WrongRegion, message).with_base_url(base_url.as_str())
                 }
                 None => invalid(),
             });

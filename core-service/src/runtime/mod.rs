@@ -58,6 +58,7 @@ pub use config::RuntimeConfig;
 pub use error::{PlanError, ReportError, RequestError, RuntimeError, StartRunError};
 pub use metrics::MetricsSnapshot;
 pub use plans::GraphRef;
+pub use rebuild::Events;
 pub use record::Trigger;
 pub use report::Report;
 pub use start::{StartRun, Started};
@@ -103,6 +104,8 @@ struct Shared {
     recovered: AtomicBool,
     watchers: Arc<Watchers>,
     draining: channel::Sender<bool>,
+    /// A worker has panicked.
+    broken: channel::Sender<bool>,
 }
 
 impl Runtime {
@@ -135,6 +138,7 @@ impl Runtime {
             recovered: AtomicBool::new(false),
             watchers: Arc::default(),
             draining: channel::Sender::new(false),
+            broken: channel::Sender::new(false),
             store,
             registry,
             surroundings,
@@ -142,9 +146,9 @@ impl Runtime {
         });
         let confirmed = Instant::now();
         shared.register().await?;
-        tokio::spawn(journal::write(Arc::clone(&shared), entries));
-        tokio::spawn(lease::keep(Arc::clone(&shared), confirmed));
-        tokio::spawn(claim::run(Arc::clone(&shared)));
+        shared.employ("journal", journal::write(Arc::clone(&shared), entries));
+        shared.employ("lease", lease::keep(Arc::clone(&shared), confirmed));
+        shared.employ("claim", claim::run(Arc::clone(&shared)));
         Ok(Self { shared })
     }
 
@@ -212,6 +216,22 @@ impl Runtime {
         self.shared.report(organization_id, run_id).await
     }
 
+    /// What happened in an attempt of a run from a segment of its journal on, as far as it is durable. The caller has
+    /// seen that the run is the organization's.
+    ///
+    /// # Errors
+    /// [`ReportError`]
+    pub async fn events(
+        &self,
+        organization_id: &str,
+        run_id: &str,
+        attempt: i64,
+        from_seq: i64,
+    ) -> Result<Events, ReportError> {
+        let store = &self.shared.store;
+        Ok(rebuild::events(store, organization_id, run_id, attempt, from_seq).await?)
+    }
+
     /// Watches a run. Make this first and read the run then, so that no change is missed in between.
     #[must_use]
     pub fn watch(&self, run_id: &str) -> Watch {
@@ -233,7 +253,22 @@ impl Runtime {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let shared = &self.shared;
-        shared.recovered.load(Relaxed) && shared.lease.current().is_some() && !shared.is_draining()
+        let works = !shared.is_draining() && !self.is_broken();
+        shared.recovered.load(Relaxed) && shared.lease.current().is_some() && works
+    }
+
+    /// Whether a worker has panicked.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        *self.shared.broken.borrow()
+    }
+
+    /// Returns when a worker has panicked. The process should end then: what is durable goes on elsewhere or after a
+    /// restart, and without its worker nothing goes on here.
+    pub async fn broken(&self) {
+        // The sender is part of the runtime, so the channel cannot close first.
+        let mut broken = self.shared.broken.subscribe();
+        let _broken = broken.wait_for(|broken| *broken).await;
     }
 
     /// Stops: nothing new is started, executions under way finish within `patience` or are given up, and every
@@ -278,6 +313,21 @@ impl Shared {
         // The sender is part of this, so the channel cannot close first.
         let mut draining = self.draining.subscribe();
         let _draining = draining.wait_for(|draining| *draining).await;
+    }
+
+    /// Runs a worker for as long as the process lives, and tells when it does not live that long.
+    fn employ(self: &Arc<Self>, name: &'static str, worker: impl Future<Output = ()> + Send + 'static) {
+        let worker = tokio::spawn(worker);
+        let shared = Arc::clone(self);
+        tokio::spawn(async move {
+            if worker.await.is_err_and(|error| error.is_panic()) {
+                tracing::error!(
+                    worker = name,
+                    "a worker of the runtime panicked; the process cannot go on"
+                );
+                shared.broken.send_replace(true);
+            }
+        });
     }
 
     fn recovered(&self) {

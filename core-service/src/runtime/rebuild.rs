@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use engine::event::{EventBody, RunStarted};
+use engine::event::{Event, EventBody, RunStarted};
 use engine::journal;
 use engine::state::RunState;
 use std::sync::Arc;
@@ -19,6 +19,14 @@ pub(super) struct Rebuilt {
     pub(super) started: RunStarted,
     /// The place of its next segment.
     pub(super) next_seq: i64,
+}
+
+/// A stretch of an attempt's journal.
+pub struct Events {
+    /// The events, segment by segment.
+    pub segments: Vec<Vec<Event>>,
+    /// The place of the next segment.
+    pub next_seq: i64,
 }
 
 /// A journal that cannot be read.
@@ -38,14 +46,12 @@ pub(super) async fn rebuild(
     attempt: i64,
     plan: Arc<Plan>,
 ) -> Result<Rebuilt, RebuildError> {
-    let stored = store.load_segments(run_id, Some(attempt)).await?;
-    let next_seq = stored.last().map_or(0, |segment| segment.seq + 1);
+    let events = events(store, organization_id, run_id, attempt, 0).await?;
+    let next_seq = events.next_seq;
     let mut state = RunState::new(plan);
     let mut started = None;
-    for segment in stored {
-        let segment = journal::Segment::parse(&segment.events).map_err(damaged)?;
-        let payloads = load_payloads(store, organization_id, &segment).await?;
-        for event in segment.into_events(&payloads).map_err(damaged)? {
+    for segment in events.segments {
+        for event in segment {
             state.apply(&event).map_err(damaged)?;
             if let EventBody::RunStarted(first) = event.body {
                 started = Some(first);
@@ -58,6 +64,30 @@ pub(super) async fn rebuild(
         started,
         next_seq,
     })
+}
+
+/// The events of an attempt from a segment on.
+pub(super) async fn events(
+    store: &Store,
+    organization_id: &str,
+    run_id: &str,
+    attempt: i64,
+    from_seq: i64,
+) -> Result<Events, RebuildError> {
+    let stored = store.load_segments(run_id, Some(attempt)).await?;
+    let mut events = Events {
+        segments: Vec::with_capacity(stored.len()),
+        next_seq: from_seq,
+    };
+    for segment in stored.into_iter().filter(|segment| segment.seq >= from_seq) {
+        events.next_seq = segment.seq + 1;
+        let segment = journal::Segment::parse(&segment.events).map_err(damaged)?;
+        let payloads = load_payloads(store, organization_id, &segment).await?;
+        events
+            .segments
+            .push(segment.into_events(&payloads).map_err(damaged)?);
+    }
+    Ok(events)
 }
 
 async fn load_payloads(

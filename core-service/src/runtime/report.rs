@@ -20,6 +20,15 @@ pub struct Report {
     pub state: RunState,
 }
 
+impl From<RebuildError> for ReportError {
+    fn from(error: RebuildError) -> Self {
+        match error {
+            RebuildError::Store(error) => Self::Store(error),
+            RebuildError::Damaged(what) => Self::Damaged(what),
+        }
+    }
+}
+
 impl Shared {
     pub(super) async fn report(&self, organization_id: &str, run_id: &str) -> Result<Report, ReportError> {
         let run = self.store.run(organization_id, run_id).await?;
@@ -27,16 +36,11 @@ impl Shared {
             .map_err(|error| ReportError::Damaged(error.to_string()))?;
         let graph = GraphRef::Stored(run.graph_hash.clone());
         let plan = self.plans.get(organization_id, &graph).await?.plan;
-        let rebuilt = rebuild(&self.store, organization_id, run_id, run.attempt_number, plan).await;
-        let state = match rebuilt {
-            Ok(rebuilt) => rebuilt.state,
-            Err(RebuildError::Store(error)) => return Err(ReportError::Store(error)),
-            Err(RebuildError::Damaged(what)) => return Err(ReportError::Damaged(what)),
-        };
+        let rebuilt = rebuild(&self.store, organization_id, run_id, run.attempt_number, plan).await?;
         Ok(Report {
             run,
             trigger: record.trigger,
-            state,
+            state: rebuilt.state,
         })
     }
 }

@@ -64,6 +64,11 @@ impl WebhookIngress {
                 | StartRunError::Plan(PlanError::NotFound) => not_live(),
                 error => error.into(),
             })?;
+        tracing::debug!(
+            run_id = started.run_id,
+            replayed = started.replayed,
+            "a webhook was accepted"
+        );
         let body = format!(
             "{{\"data\":{{\"runId\":\"{}\",\"accepted\":true}}}}",
             started.run_id

@@ -9,12 +9,16 @@ mod admin;
 mod catalog;
 mod change;
 mod cursor;
+mod database;
 mod folder;
+mod function;
 mod graph;
 mod ingress;
 mod invitation;
 mod member;
+mod reference;
 mod run;
+mod structure;
 mod tag;
 mod target;
 mod team;
@@ -72,10 +76,13 @@ impl Services {
         use contract::v1::activity_service_server::ActivityServiceServer;
         use contract::v1::admin_service_server::AdminServiceServer;
         use contract::v1::catalog_service_server::CatalogServiceServer;
+        use contract::v1::database_service_server::DatabaseServiceServer;
         use contract::v1::folder_service_server::FolderServiceServer;
+        use contract::v1::function_service_server::FunctionServiceServer;
         use contract::v1::invitation_service_server::InvitationServiceServer;
         use contract::v1::member_service_server::MemberServiceServer;
         use contract::v1::run_service_server::RunServiceServer;
+        use contract::v1::structure_service_server::StructureServiceServer;
         use contract::v1::tag_service_server::TagServiceServer;
         use contract::v1::team_service_server::TeamServiceServer;
         use contract::v1::variable_service_server::VariableServiceServer;
@@ -99,6 +106,9 @@ impl Services {
             .add_service(ActivityServiceServer::new(activity::ActivityFeed::new(self)))
             .add_service(CatalogServiceServer::new(catalog::Catalog::new(self)))
             .add_service(AdminServiceServer::new(admin::Admin::new(self)))
+            .add_service(DatabaseServiceServer::new(database::Databases::new(self)))
+            .add_service(StructureServiceServer::new(structure::Structures::new(self)))
+            .add_service(FunctionServiceServer::new(function::Functions::new(self)))
     }
 }
 
@@ -184,6 +194,14 @@ const MAX_PAGE: i64 = 200;
 /// The size of a page: what is asked for, at most [`MAX_PAGE`]. Validation has refused what is below one.
 fn page_size(limit: Option<i32>, default: i64) -> i64 {
     limit.map_or(default, i64::from).min(MAX_PAGE)
+}
+
+/// Cuts a list that was read with one row more than `size`, and tells whether that row was there.
+fn cut<T>(rows: &mut Vec<T>, size: i64) -> bool {
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    let truncated = rows.len() > size;
+    rows.truncate(size);
+    truncated
 }
 
 /// `Some` of a text that is not empty.

@@ -142,7 +142,7 @@ impl Workflow {
 }
 
 /// Name and description as searches see them. The separator keeps a match from spanning both.
-fn search_text(name: &str, description: Option<&str>) -> String {
+pub(super) fn search_text(name: &str, description: Option<&str>) -> String {
     format!(
         "{}\u{1f}{}",
         name.to_lowercase(),
@@ -340,7 +340,7 @@ impl WorkflowChange {
     }
 }
 
-fn assign<T: Clone>(field: &mut T, value: Option<&T>) -> bool {
+pub(super) fn assign<T: Clone>(field: &mut T, value: Option<&T>) -> bool {
     if let Some(value) = value {
         field.clone_from(value);
     }

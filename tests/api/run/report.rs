@@ -242,9 +242,9 @@ async fn a_run_is_found_by_status_and_id(world: &World) {
             .await;
         rows.iter().map(|row| text(&row["id"])).collect()
     };
-    assert_eq!(ids("succeeded").await, [short.clone()]);
-    assert_eq!(ids("waiting").await, [long.clone()]);
-    assert_eq!(ids(&long).await, [long.clone()]);
+    assert_eq!(ids("succeeded").await, [short.as_str()]);
+    assert_eq!(ids("waiting").await, [long.as_str()]);
+    assert_eq!(ids(&long).await, [long.as_str()]);
     assert_eq!(ids("").await, [long, short]);
 }
 

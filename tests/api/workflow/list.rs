@@ -271,16 +271,12 @@ async fn a_cursor_belongs_to_its_query(world: &World) {
 
 async fn limits_are_checked(world: &World) {
     for wrong in ["0", "-1", "x", "1.5", "99999999999999999999", ""] {
-        for path in ["/workflows", "/webhooks", "/runs"] {
-            let answer = world
+        for list in ["/workflows?", "/webhooks?", "/runs?workflowId=wf_x&"] {
+            world
                 .api
-                .get(format!("{path}?limit={wrong}&workflowId=wf_x"))
-                .await;
-            let error = answer.error(400, "VALIDATION_ERROR");
-            assert!(
-                error["details"].to_string().contains("limit"),
-                "{path} {wrong}: {error}"
-            );
+                .get(format!("{list}limit={wrong}"))
+                .await
+                .invalid("limit");
         }
     }
     let store = world.store().await;

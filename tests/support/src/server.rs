@@ -192,13 +192,18 @@ impl Server {
         self.process.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn ended(&self) -> Option<ExitStatus> {
+        self.process
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .ended()
+    }
+
     async fn get_ready(&self) {
         let ready = until(async || {
-            let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(status) = process.ended() {
+            if let Some(status) = self.ended() {
                 panic!("the server has ended with {status}:\n{}", self.log());
             }
-            drop(process);
             self.is_ready().await.then_some(())
         });
         if ready.await.is_none() {

@@ -59,6 +59,15 @@ pub trait Scope {
     fn call_custom(&self, name: &str, arguments: Vec<Value>) -> Result<Value, EvaluationError>;
 }
 
+/// Whether a name means something in expressions already, so that no custom function can be called by it.
+pub fn is_reserved(name: &str) -> bool {
+    const WORDS: [&str; 15] = [
+        "and", "error", "false", "in", "index", "item", "node", "not", "now", "null", "or", "run", "true",
+        "vars", "workflow",
+    ];
+    WORDS.contains(&name) || functions::find(name).is_some()
+}
+
 /// The custom functions that a template may call, asked while it is parsed.
 pub trait CustomFunctions {
     /// The least and the greatest number of arguments, or `None` when there is no such function.

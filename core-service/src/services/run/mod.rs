@@ -1,8 +1,9 @@
-//! Runs: started, listed, read, cancelled, run again.
+//! Runs: started, listed, read, watched, cancelled, run again.
 
 mod again;
 mod report;
 pub(super) mod start;
+mod watch;
 
 use contract::json::Words as _;
 use contract::scope::{WorkflowRead, WorkflowWrite};
@@ -11,7 +12,7 @@ use pbjson_types::Timestamp;
 use tonic::metadata::MetadataValue;
 
 use super::cursor::Pages;
-use super::{BoxStream, Services, given, page_size, service};
+use super::{Services, given, page_size, service};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
 use crate::runtime::RequestError;
@@ -40,6 +41,11 @@ impl Runs {
         request: v1::StartRunRequest,
     ) -> Result<tonic::Response<v1::StartRunResponse>> {
         let started = start::by_call(&self.services, &caller, request).await?;
+        tracing::info!(
+            run_id = started.run_id,
+            replayed = started.replayed,
+            "a run was started"
+        );
         let data = Some(v1::RunStarted {
             run_id: started.run_id,
         });
@@ -120,14 +126,6 @@ impl Runs {
             data: rows.into_iter().map(|(_, node)| node).collect(),
             next_cursor,
         })
-    }
-
-    async fn watch_run(
-        &self,
-        _caller: Authorized<WorkflowRead>,
-        _request: v1::WatchRunRequest,
-    ) -> Result<tonic::Response<BoxStream<v1::WatchRunResponse>>> {
-        Err(Error::unimplemented())
     }
 
     async fn cancel_run(

@@ -9,7 +9,8 @@ use super::Workflows;
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
 use crate::services::change::Change;
-use crate::store::{Draft, NewWorkflow, StoreError, WorkflowChange};
+use crate::services::reference::unresolvable;
+use crate::store::{Draft, NewWorkflow, WorkflowChange};
 use contract::validation::Violation;
 
 impl Workflows {
@@ -120,7 +121,8 @@ fn checked_recurrence(recurrence: &v1::ScheduleRecurrence) -> Result<Vec<u8>> {
     if let Some(members) = stored.as_object_mut() {
         members.retain(|_, value| value.as_array().is_none_or(|items| !items.is_empty()));
     }
-    Recurrence::parse(&stored).map_err(|problems| {
+    let followed = Recurrence::parse(&stored).and_then(|recurrence| recurrence.validate());
+    followed.map_err(|problems| {
         let place = |path: String| match path.as_str() {
             "" => "recurrence".to_owned(),
             path => format!("recurrence.{path}"),
@@ -141,15 +143,4 @@ pub(super) fn draft(graph: &Graph) -> Result<Draft> {
         hash: graph.content_hash(&[]),
         node_count: i64::try_from(graph.nodes.len()).unwrap_or(i64::MAX),
     })
-}
-
-/// A folder or team that cannot be found is a wrong field of the request, not a missing resource.
-fn unresolvable(error: StoreError) -> Error {
-    match error {
-        StoreError::NotFound("folder") => {
-            Error::invalid("folderId", "must name a folder of the organization")
-        }
-        StoreError::NotFound("team") => Error::invalid("teamId", "must name a team of the organization"),
-        other => other.into(),
-    }
 }

@@ -4,6 +4,7 @@ mod deploy;
 mod edit;
 mod list;
 mod ops;
+mod resolve;
 mod tags;
 
 pub(super) use deploy::frozen;
@@ -101,14 +102,6 @@ impl Workflows {
             issues,
         };
         Ok(v1::ValidateWorkflowResponse { data: Some(result) })
-    }
-
-    async fn resolve_expression(
-        &self,
-        _caller: Authorized<WorkflowRead>,
-        _request: v1::ResolveExpressionRequest,
-    ) -> Result<v1::ResolveExpressionResponse> {
-        Err(Error::unimplemented())
     }
 
     async fn test_module(
