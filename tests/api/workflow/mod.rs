@@ -2,6 +2,7 @@
 
 mod create;
 mod deploy;
+mod expression;
 mod list;
 mod operation;
 mod topology;
