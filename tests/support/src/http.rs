@@ -118,7 +118,6 @@ impl Answer {
     ///
     /// # Panics
     /// When the status is another.
-    #[must_use]
     #[track_caller]
     pub fn body(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.text());
@@ -130,7 +129,6 @@ impl Answer {
     ///
     /// # Panics
     /// When the status is another, or the body has no `data`.
-    #[must_use]
     #[track_caller]
     pub fn data(&self, status: u16) -> Value {
         let body = self.body(status);
@@ -142,7 +140,6 @@ impl Answer {
     ///
     /// # Panics
     /// When it is none.
-    #[must_use]
     #[track_caller]
     pub fn page(&self) -> (Vec<Value>, Option<String>) {
         let body = self.body(200);
