@@ -167,6 +167,18 @@ fn body_of(route: &Route) -> Value {
     }
 }
 
+/// The id of what was made or set.
+fn made(answer: Answer) -> String {
+    text(&answer.data(answer.status)["id"])
+}
+
+/// Whether a route's first parameter names something of an organization that exists before the call.
+fn names_a_thing(route: &Route) -> bool {
+    let is_catalog = route.path.starts_with("/api/v1/catalog/");
+    let sets_by_name = route.verb == "PUT" && route.path == "/api/v1/variables/{id}";
+    route.path.contains('{') && !is_catalog && !sets_by_name
+}
+
 /// A fresh resource for a route's first parameter; nothing for nouns that have no endpoint yet.
 async fn resource(world: &World, route: &Route) -> Option<String> {
     let noun = route.path.split('/').nth(3)?;
@@ -178,6 +190,18 @@ async fn resource(world: &World, route: &Route) -> Option<String> {
             let waiting = world.api.workflow_with("Mine", graphs::long_wait()).await;
             world.api.start(&waiting, json!({})).await
         }
+        "folders" => made(world.api.post("/folders", json!({ "name": "Mine" })).await),
+        "tags" => made(
+            world
+                .api
+                .post("/tags", json!({ "name": "Mine", "color": "red" }))
+                .await,
+        ),
+        "variables" => made(world.api.put("/variables/MINE", json!({ "value": "x" })).await),
+        "invitations" => {
+            let body = json!({ "email": format!("{workflow}@users.test"), "role": "viewer" });
+            made(world.api.post("/invitations", body).await)
+        }
         _ => return None,
     })
 }
@@ -185,7 +209,7 @@ async fn resource(world: &World, route: &Route) -> Option<String> {
 async fn another_organizations_things_do_not_exist(world: &World) {
     let stranger = world.stranger().await;
     let same_id = [("x-request-id", "same")];
-    for route in routes().into_iter().filter(|route| route.path.contains('{')) {
+    for route in routes().into_iter().filter(|route| names_a_thing(route)) {
         let body = body_of(route);
         let never = call(&stranger, route, &filled(route, "1"), &same_id, &body).await;
         let Some(mine) = resource(world, route).await else {

@@ -30,13 +30,21 @@ macro_rules! on_both_databases {
 }
 
 mod access;
+mod activity;
 mod admin;
+mod catalog;
 mod database;
+mod folder;
 mod function;
+mod invitation;
+mod member;
 mod operations;
 mod run;
 mod structure;
+mod tag;
+mod team;
 mod unimplemented;
+mod variable;
 mod webhook;
 mod workflow;
 mod world;

@@ -196,6 +196,11 @@ fn message(method: &str) -> Vec<u8> {
         }
         .encode_to_vec(),
         "RevokeApiKey" => v1::RevokeApiKeyRequest { id: name() }.encode_to_vec(),
+        "SearchApps" => v1::SearchAppsRequest {
+            query: name(),
+            limit: None,
+        }
+        .encode_to_vec(),
         "SetPlan" => v1::SetPlanRequest {
             id: name(),
             ..Default::default()

@@ -26,8 +26,10 @@ macro_rules! on_both_databases {
 mod activity;
 mod durability;
 mod fixture;
+mod folders;
 mod functions;
 mod idempotency;
+mod invitations;
 mod metering;
 mod processes;
 mod runs;
@@ -37,6 +39,7 @@ mod table_pages;
 mod tables;
 mod tenants;
 mod throughput;
+mod variables;
 mod webhooks;
 mod workflow_lists;
 mod workflows;

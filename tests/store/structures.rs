@@ -1,7 +1,8 @@
 //! Structures: kept, changed, and no more of them than the plan allows.
 
 use core_service::store::{
-    NewStructure, OrganizationChange, Plan, Store, StoreError, Structure, StructureChange, StructureCreated,
+    FunctionSaved, NewFunction, NewStructure, OrganizationChange, Plan, Store, StoreError, Structure,
+    StructureChange, StructureCreated,
 };
 
 use crate::fixture::Fixture;
@@ -9,6 +10,7 @@ use crate::fixture::Fixture;
 on_both_databases!(
     a_structure_changes_by_field,
     folder_and_team_must_exist,
+    a_deleted_folders_contents_move_up,
     no_more_than_the_plan_allows,
 );
 
@@ -104,6 +106,50 @@ async fn folder_and_team_must_exist(fixture: &Fixture) {
     };
     assert!(
         matches!(create(fixture, &in_team).await, Ok(StructureCreated::Created(made)) if made.team_id == Some(team.clone()))
+    );
+}
+
+async fn a_deleted_folders_contents_move_up(fixture: &Fixture) {
+    let (store, organization, actor) = (&fixture.store, fixture.organization_id(), fixture.actor());
+    let outer = store
+        .create_folder(&actor, organization, "Outer", None)
+        .await
+        .unwrap();
+    let inner = store
+        .create_folder(&actor, organization, "Inner", Some(&outer.id))
+        .await
+        .unwrap();
+    let in_folder = NewStructure {
+        folder_id: Some(&inner.id),
+        ..new("Order")
+    };
+    let StructureCreated::Created(structure) = create(fixture, &in_folder).await.unwrap() else {
+        panic!("the plan has no limit");
+    };
+    let function = NewFunction {
+        name: "vatRate",
+        description: None,
+        code: "return 1",
+        parameters: b"[]",
+        folder_id: Some(&inner.id),
+        team_id: None,
+    };
+    let FunctionSaved::Saved(function) = store
+        .create_function(&actor, organization, &function)
+        .await
+        .unwrap()
+    else {
+        panic!("the name is free");
+    };
+    store
+        .delete_folder(&actor, organization, &inner.id)
+        .await
+        .unwrap();
+    let structure = store.structure(organization, &structure.id).await.unwrap();
+    let function = store.function(organization, &function.id).await.unwrap();
+    assert_eq!(
+        (structure.folder_id.as_ref(), function.folder_id.as_ref()),
+        (Some(&outer.id), Some(&outer.id))
     );
 }
 

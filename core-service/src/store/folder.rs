@@ -59,6 +59,8 @@ pub enum UpdateFolder {
 const MOVE_CONTENTS: &[&str] = &[
     "UPDATE folders SET parent_id = $2 WHERE parent_id = $1",
     "UPDATE workflows SET folder_id = $2, updated_at = updated_at + 1 WHERE folder_id = $1",
+    "UPDATE structures SET folder_id = $2, updated_at = updated_at + 1 WHERE folder_id = $1",
+    "UPDATE functions SET folder_id = $2, updated_at = updated_at + 1 WHERE folder_id = $1",
 ];
 
 impl Store {

@@ -1,5 +1,7 @@
 //! Runs: started, read, listed, cancelled, and what happens in them.
 
+mod again;
 mod behaviour;
 mod report;
 mod start;
+mod watch;

@@ -4,5 +4,6 @@ mod create;
 mod deploy;
 mod list;
 mod operation;
+mod resolve;
 mod topology;
 mod update;

@@ -9,6 +9,7 @@ use contract::validation::Violation;
 use super::Workflows;
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
+use crate::services::change::Change;
 use crate::store::StoreError;
 
 impl Workflows {
@@ -17,9 +18,15 @@ impl Workflows {
         caller: Authorized<WorkflowWrite>,
         request: v1::SetWorkflowTagsRequest,
     ) -> Result<v1::SetWorkflowTagsResponse> {
+        let asked = Change::new(request.update_mask.as_ref(), &["tag_ids"])?
+            .set("tag_ids", Some(&request.tag_ids))?
+            .ok_or_else(|| Error::invalid("tagIds", "is required"))?;
         let mut seen = HashSet::new();
-        let distinct = request.tag_ids.iter().map(String::as_str);
-        let tag_ids: Vec<&str> = distinct.filter(|id| seen.insert(*id)).collect();
+        let tag_ids: Vec<&str> = asked
+            .iter()
+            .map(String::as_str)
+            .filter(|id| seen.insert(*id))
+            .collect();
         let store = &self.services.store;
         let set = store
             .set_workflow_tags(&caller.actor(), caller.organization_id(), &request.id, &tag_ids)

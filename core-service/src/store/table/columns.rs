@@ -27,7 +27,8 @@ pub enum ColumnsReplaced {
 }
 
 impl Store {
-    /// Gives a table these columns. One whose name stays keeps its id and its values.
+    /// Gives a table these columns. One whose name stays keeps its id and its values. All rows follow in one
+    /// transaction, unless the change is none of theirs: with very many rows that takes seconds.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; when the database fails.

@@ -1,0 +1,143 @@
+//! How long a page of a large table takes, wherever in the table it is.
+//!
+//! A table of 100,000 rows is paged to its end in several orders and under several filters, 200 rows a page, from the
+//! store up. Each line is one query: how many rows match and how long counting them took, then how long its pages took:
+//! the first, the middle one by time, the slowest. Flat means that these are alike.
+//! `SWITCHYARD_BENCH_ROWS` changes the size, `SWITCHYARD_BENCH_DATABASE_URL` the database.
+#![allow(clippy::unwrap_used, reason = "a measurement that cannot go on must stop")]
+
+use std::time::{Duration, Instant};
+
+use core_service::store::{Actor, DatabaseUrl, NewTable, Position, RowOrder, RowQuery, Store, Table};
+use core_service::table::{ColumnInput, ColumnType, Condition, Key, arrange, parse_conditions};
+use serde_json::{Map, Value, json};
+use test_support::TemporaryDirectory;
+
+const PAGE: i64 = 200;
+const CHUNK: usize = 10_000;
+
+fn main() {
+    let tokio = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    tokio.block_on(measure());
+}
+
+async fn measure() {
+    let directory = TemporaryDirectory::new("bench").unwrap();
+    let url = match std::env::var("SWITCHYARD_BENCH_DATABASE_URL") {
+        Ok(url) => url.parse().unwrap(),
+        Err(_) => DatabaseUrl::Sqlite(directory.path().join("bench.db")),
+    };
+    let size: usize = std::env::var("SWITCHYARD_BENCH_ROWS").map_or(100_000, |rows| rows.parse().unwrap());
+    let store = Store::open(&url).await.unwrap();
+    let table = fill(&store, size).await;
+    println!(
+        "{:<44} {:>7} {:>9} {:>9} {:>9} {:>9}",
+        "query", "rows", "count", "first", "median", "slowest"
+    );
+    let common = r#"[{"columnId": "status", "operator": "neq", "value": "open"}]"#;
+    let rare = r#"[{"columnId": "status", "operator": "eq", "value": "lost"}]"#;
+    let range = r#"[{"columnId": "price", "operator": "lt", "value": 500}]"#;
+    let part = r#"[{"columnId": "note", "operator": "contains", "value": "77"}]"#;
+    for (name, filters, order) in [
+        ("newest first", "[]", None),
+        ("by price", "[]", Some("price")),
+        ("price below the middle, by price", range, Some("price")),
+        ("price below the middle, by status", range, Some("status")),
+        ("a common status, by price", common, Some("price")),
+        ("a rare status, by price", rare, Some("price")),
+        ("a part of a note (no index), by price", part, Some("price")),
+        ("a rare status, by note (no index)", rare, Some("note")),
+    ] {
+        let conditions = parse_conditions(&table.columns, filters).unwrap();
+        let column = order.and_then(|name| table.columns.iter().find(|column| column.name == name));
+        let order = RowOrder {
+            column: column.cloned(),
+            descending: column.is_none(),
+        };
+        line(&store, &table, name, &conditions, &order).await;
+    }
+    store.close().await;
+}
+
+async fn fill(store: &Store, size: usize) -> Table {
+    let actor = Actor::default();
+    let organization = store
+        .create_organization(&actor, "Bench", "unlimited", "bench@example.com")
+        .await
+        .unwrap()
+        .organization_id;
+    let column = |name: &str, column_type: ColumnType, indexed: bool| ColumnInput {
+        name: name.to_owned(),
+        column_type,
+        required: false,
+        indexed,
+        unique: false,
+    };
+    let wanted = vec![
+        column("price", ColumnType::Number, true),
+        column("status", ColumnType::Text, true),
+        column("note", ColumnType::Text, false),
+    ];
+    let new = NewTable {
+        name: "Offers",
+        description: None,
+        team_id: None,
+        columns: &arrange(&[], wanted).unwrap(),
+    };
+    let table = store.create_table(&actor, &organization, &new).await.unwrap();
+    let started = Instant::now();
+    let row = |place: usize| -> Map<String, Value> {
+        let status = match place % 1_000 {
+            0 => "lost",
+            odd if odd % 2 == 1 => "open",
+            _ => "won",
+        };
+        let row = json!({
+            "price": (place * 7_919) % 1_000, "status": status, "note": format!("offer number {place}"),
+        });
+        row.as_object().unwrap().clone()
+    };
+    for chunk in (0..size).collect::<Vec<_>>().chunks(CHUNK) {
+        let rows: Vec<Map<String, Value>> = chunk.iter().map(|place| row(*place)).collect();
+        store.insert_rows(&organization, &table.id, &rows).await.unwrap();
+    }
+    println!("inserted {size} rows in {:.1} s", started.elapsed().as_secs_f64());
+    store.table(&organization, &table.id).await.unwrap()
+}
+
+async fn line(store: &Store, table: &Table, name: &str, conditions: &[Condition], order: &RowOrder) {
+    let started = Instant::now();
+    let rows = store.count_rows(table, conditions).await.unwrap();
+    let count = started.elapsed();
+    let mut pages = Vec::new();
+    let mut after: Option<Position<Key>> = None;
+    loop {
+        let query = RowQuery {
+            conditions,
+            order,
+            after: after.as_ref(),
+            limit: PAGE,
+        };
+        let started = Instant::now();
+        let page = store.list_rows(table, &query).await.unwrap();
+        pages.push(started.elapsed());
+        let Some(last) = page.last() else { break };
+        after = Some(Position {
+            value: order
+                .column
+                .as_ref()
+                .map(|column| last.key(column))
+                .unwrap_or_default(),
+            id: last.id.clone(),
+        });
+    }
+    let first = pages[0];
+    pages.sort_unstable();
+    let shown = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1_000.0);
+    let (median, slowest) = (pages[pages.len() / 2], pages[pages.len() - 1]);
+    let [count, first, median, slowest] = [count, first, median, slowest].map(shown);
+    println!("{name:<44} {rows:>7} {count:>9} {first:>9} {median:>9} {slowest:>9}");
+}
