@@ -125,16 +125,34 @@ fn message(method: &str) -> Vec<u8> {
             ..Default::default()
         }
         .encode_to_vec(),
+        "CreateCredential" => v1::CreateCredentialRequest {
+            app_id: name(),
+            connection_id: name(),
+            name: name(),
+            ..Default::default()
+        }
+        .encode_to_vec(),
         "CreateDatabase" => v1::CreateDatabaseRequest {
             name: name(),
             columns: columns(),
             ..Default::default()
         }
         .encode_to_vec(),
+        "CreateFolder" => v1::CreateFolderRequest {
+            name: name(),
+            parent_id: None,
+        }
+        .encode_to_vec(),
         "CreateFunction" => v1::CreateFunctionRequest {
             name: name(),
             code: "return 1".to_owned(),
             ..Default::default()
+        }
+        .encode_to_vec(),
+        "CreateInvitation" => v1::CreateInvitationRequest {
+            email: "x@users.test".to_owned(),
+            role: v1::MemberRole::Member.into(),
+            team_id: None,
         }
         .encode_to_vec(),
         "CreateOrganization" => v1::CreateOrganizationRequest {
@@ -145,6 +163,11 @@ fn message(method: &str) -> Vec<u8> {
         "CreateStructure" => v1::CreateStructureRequest {
             name: name(),
             ..Default::default()
+        }
+        .encode_to_vec(),
+        "CreateTag" => v1::CreateTagRequest {
+            name: name(),
+            color: "red".to_owned(),
         }
         .encode_to_vec(),
         "CreateUser" => v1::CreateUserRequest {
@@ -161,6 +184,12 @@ fn message(method: &str) -> Vec<u8> {
         .encode_to_vec(),
         "ImportOpenApi" => v1::ImportOpenApiRequest {
             document: b"x".to_vec(),
+            ..Default::default()
+        }
+        .encode_to_vec(),
+        "ListDynamicOptions" => v1::ListDynamicOptionsRequest {
+            app_id: name(),
+            rpc_id: name(),
             ..Default::default()
         }
         .encode_to_vec(),
@@ -198,11 +227,17 @@ fn message(method: &str) -> Vec<u8> {
         "RevokeApiKey" => v1::RevokeApiKeyRequest { id: name() }.encode_to_vec(),
         "SearchApps" => v1::SearchAppsRequest {
             query: name(),
-            limit: None,
+            ..Default::default()
         }
         .encode_to_vec(),
         "SetPlan" => v1::SetPlanRequest {
             id: name(),
+            ..Default::default()
+        }
+        .encode_to_vec(),
+        "SetVariable" => v1::SetVariableRequest {
+            id: name(),
+            value: Some(name()),
             ..Default::default()
         }
         .encode_to_vec(),
