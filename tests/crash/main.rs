@@ -55,11 +55,17 @@ async fn crash_again_and_again(database_url: Option<String>) {
         ..ServerOptions::default()
     };
     let mut server = Server::start(options).await;
+    let mut found_under_way = 0;
     for round in 0..rounds {
         let seed = seed.wrapping_add(round);
         eprintln!("round {round} of {rounds}: SWITCHYARD_CRASH_SEED={seed}");
-        crash_once(&mut server, Random::new(seed)).await;
+        found_under_way += crash_once(&mut server, Random::new(seed)).await;
     }
+    // One round may be over before it begins; many are not.
+    assert!(
+        found_under_way > 0 || rounds < 5,
+        "no crash found a run under way"
+    );
 }
 
 fn number_from(variable: &str) -> Option<u64> {
@@ -70,7 +76,8 @@ fn number_from(variable: &str) -> Option<u64> {
     )
 }
 
-async fn crash_once(server: &mut Server, mut random: Random) {
+/// Gives how many runs the crash found under way.
+async fn crash_once(server: &mut Server, mut random: Random) -> u64 {
     let api = server.first_api();
     let quick = Flow::go_live(&api, workload::graph(), 4).await;
     let waiting = Flow::go_live(&api, workload::graph_with_wait(WAIT_SECONDS), 6).await;
@@ -105,6 +112,21 @@ async fn crash_once(server: &mut Server, mut random: Random) {
     for flow in [quick, waiting] {
         flow.has_exactly(&api, &after).await;
     }
+    runs_taken_over(&api).await
+}
+
+/// Runs of its predecessor that the server has gone on with.
+async fn runs_taken_over(api: &Api) -> u64 {
+    let metrics = api
+        .send(http::Method::GET, "/metrics", &[], bytes::Bytes::new())
+        .await
+        .text();
+    let mut lines = metrics.lines();
+    let count = lines.find_map(|line| line.strip_prefix("switchyard_runs_taken_over_total "));
+    count
+        .unwrap_or_else(|| panic!("not in {metrics}"))
+        .parse()
+        .unwrap()
 }
 
 /// A workflow that is called.
