@@ -10,10 +10,6 @@
     reason = "tests read their settings from the environment"
 )]
 #![allow(clippy::missing_panics_doc, reason = "each panic is a failed test")]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "tests are told by the environment where things are"
-)]
 
 mod admin;
 mod api;
