@@ -134,7 +134,7 @@ async fn a_rerun_is_told_after_what_came_before(world: &World) {
     let run = world.api.start(&workflow, json!({})).await;
     let _ended = world.api.ended(&run).await;
     let first = events(world, &run, None).await;
-    world
+    let _ = world
         .api
         .post(format!("/runs/{run}/rerun"), json!({}))
         .await
