@@ -5,10 +5,16 @@
 //! the first, the middle one by time, the slowest. Flat means that these are alike.
 //! `SWITCHYARD_BENCH_ROWS` changes the size, `SWITCHYARD_BENCH_DATABASE_URL` the database.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on must stop")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a measurement reads its settings from the environment"
+)]
 
 use std::time::{Duration, Instant};
 
-use core_service::store::{Actor, DatabaseUrl, NewTable, Position, RowOrder, RowQuery, Store, Table};
+use core_service::store::{
+    Actor, DatabaseUrl, Founding, NewTable, Position, RowOrder, RowQuery, Store, Table,
+};
 use core_service::table::{ColumnInput, ColumnType, Condition, Key, arrange, parse_conditions};
 use serde_json::{Map, Value, json};
 use test_support::TemporaryDirectory;
@@ -64,11 +70,14 @@ async fn measure() {
 
 async fn fill(store: &Store, size: usize) -> Table {
     let actor = Actor::default();
-    let organization = store
-        .create_organization(&actor, "Bench", "unlimited", "bench@example.com")
-        .await
-        .unwrap()
-        .organization_id;
+    let founding = Founding {
+        name: "Bench",
+        plan_id: "unlimited",
+        owner_email: "bench@example.com",
+        key: None,
+    };
+    let founded = store.found_organization(&actor, &founding).await.unwrap();
+    let organization = founded.organization_id;
     let column = |name: &str, column_type: ColumnType, indexed: bool| ColumnInput {
         name: name.to_owned(),
         column_type,

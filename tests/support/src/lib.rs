@@ -5,10 +5,6 @@
 //! neither, tests say loudly that they are skipped; `SWITCHYARD_TEST_REQUIRE_POSTGRES=1` makes that a failure.
 
 // What tests need and do not get ends the test.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "tests read their settings from the environment"
-)]
 #![allow(clippy::missing_panics_doc, reason = "each panic is a failed test")]
 
 mod admin;
