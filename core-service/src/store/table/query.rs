@@ -8,6 +8,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use sqlx::AssertSqlSafe;
 
@@ -25,6 +26,8 @@ const MAX_LISTED_KEYS: usize = 100;
 const FEW: i64 = 4_000;
 /// How many rows conditions are tried on at a time: at first, and at most.
 const CHUNK: (i64, i64) = (256, 2_048);
+
+static NO_BOUND: Bound<Key> = Bound::Unbounded;
 
 /// The order of rows.
 #[derive(Debug, Clone, PartialEq)]
@@ -363,9 +366,17 @@ impl<'a> Plan<'a> {
             let is_walked = path
                 .through
                 .is_some_and(|(column, _)| column.id == asked.column.id);
-            match is_walked {
-                true => statement.key_test(asked.test, |statement| statement.push("s.sort_key")),
-                false => ask(&mut statement, *asked, "r.id"),
+            let operand = |statement: &mut Statement<'s>| statement.push("s.sort_key");
+            match asked.test {
+                // The end that the walk began at is behind it; SQLite would begin there again.
+                KeyTest::Between(low, _) if is_walked && after.is_some() && path.descending => {
+                    statement.between(low, &NO_BOUND, operand);
+                }
+                KeyTest::Between(_, high) if is_walked && after.is_some() => {
+                    statement.between(&NO_BOUND, high, operand);
+                }
+                test if is_walked => statement.key_test(test, operand),
+                _ => ask(&mut statement, *asked, "r.id"),
             }
         }
         statement.push(if path.through.is_some() {
@@ -418,6 +429,7 @@ impl<'a> Plan<'a> {
         }
         statement.with(" AND s.column_id = ", &column.id);
         match part {
+            Part::Values if after.is_some() && !path.descending => {}
             Part::Values => statement.with(" AND s.sort_key >= ", FIRST_VALUE),
             Part::Nulls => statement.with(" AND s.sort_key = ", NULL),
         }

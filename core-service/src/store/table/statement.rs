@@ -31,32 +31,41 @@ impl<'a> Statement<'a> {
 
     /// Writes conditions on a sort key, each after an `AND`. `operand` writes what gives the key.
     pub(super) fn key_test(&mut self, test: &'a KeyTest, operand: impl Fn(&mut Self)) {
-        let compare = |statement: &mut Self, operator: &str, key: &'a Vec<u8>| {
-            statement.push(" AND ");
-            operand(statement);
-            statement.with(operator, key);
-        };
         match test {
-            KeyTest::Between(low, high) => {
-                match low {
-                    Bound::Included(key) => compare(self, " >= ", key),
-                    Bound::Excluded(key) => compare(self, " > ", key),
-                    Bound::Unbounded => {}
-                }
-                match high {
-                    Bound::Included(key) => compare(self, " <= ", key),
-                    Bound::Excluded(key) => compare(self, " < ", key),
-                    Bound::Unbounded => {}
-                }
-            }
+            KeyTest::Between(low, high) => self.between(low, high, operand),
             KeyTest::OneOf(keys) => match keys.as_slice() {
                 [] => self.push(" AND FALSE"),
-                [key] => compare(self, " = ", key),
+                [key] => self.compare(" = ", key, operand),
                 keys => self.listed(" IN (", keys, operand),
             },
             KeyTest::NoneOf(keys) if keys.is_empty() => {}
             KeyTest::NoneOf(keys) => self.listed(" NOT IN (", keys, operand),
         }
+    }
+
+    /// Writes the ends of a range, each after an `AND`.
+    pub(super) fn between(
+        &mut self,
+        low: &'a Bound<Vec<u8>>,
+        high: &'a Bound<Vec<u8>>,
+        operand: impl Fn(&mut Self),
+    ) {
+        match low {
+            Bound::Included(key) => self.compare(" >= ", key, &operand),
+            Bound::Excluded(key) => self.compare(" > ", key, &operand),
+            Bound::Unbounded => {}
+        }
+        match high {
+            Bound::Included(key) => self.compare(" <= ", key, &operand),
+            Bound::Excluded(key) => self.compare(" < ", key, &operand),
+            Bound::Unbounded => {}
+        }
+    }
+
+    fn compare(&mut self, operator: &str, key: &'a Vec<u8>, operand: impl Fn(&mut Self)) {
+        self.push(" AND ");
+        operand(self);
+        self.with(operator, key);
     }
 
     fn listed(&mut self, operator: &str, keys: &'a [Vec<u8>], operand: impl Fn(&mut Self)) {
