@@ -30,9 +30,9 @@ const MIGRATIONS: &[Migration] = &[
     migration!(2, "0002_workflows"),
     migration!(3, "0003_runs"),
     migration!(4, "0004_secrets"),
-    migration!(10, "0010_databases"),
-    migration!(11, "0011_structures"),
-    migration!(12, "0012_functions"),
+    migration!(5, "0005_databases"),
+    migration!(6, "0006_structures"),
+    migration!(7, "0007_functions"),
 ];
 
 /// The advisory lock that lets one node migrate while others wait ("switchyd" as a number).
