@@ -21,7 +21,7 @@ const FORMAT: u8 = 1;
 /// Opened keys kept in memory.
 const MOST_KEYS: u64 = 10_000;
 /// How often a key is read again that a rotation wraps meanwhile.
-const TRIES: usize = 3;
+const TRIES: usize = 32;
 
 /// What a secret belongs to. Sealed for one place, it opens in no other.
 #[derive(Debug, Clone, Copy)]
