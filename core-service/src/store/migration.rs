@@ -121,7 +121,11 @@ mod tests {
 
     #[test]
     fn numbers_count_from_one() {
-        assert!((1..).zip(MIGRATIONS).all(|(number, migration)| migration.number == number));
+        assert!(
+            (1..)
+                .zip(MIGRATIONS)
+                .all(|(number, migration)| migration.number == number)
+        );
     }
 
     #[test]
