@@ -1,7 +1,7 @@
 //! Variables at run time: what `$vars.NAME` gives to a workflow's runs, and the secrets to keep out of their records.
 //!
 //! Looked up once in a while for each workflow whose plan reads any; a change made on this node holds at once, one made
-//! on another after [`BELIEVED`]. Absent on purpose: listing and changing them, which the service does.
+//! on another within a second. Absent on purpose: listing and changing them, which the service does.
 
 mod mask;
 mod surroundings;
