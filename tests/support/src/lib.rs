@@ -85,6 +85,13 @@ pub async fn postgres_url() -> Result<Database, Missing> {
     })
 }
 
+/// Writes a line to the terminal itself: what a passing test prints by `eprintln!` is not shown.
+pub fn say_loudly(line: &str) {
+    use std::io::Write as _;
+    // In one piece, because many tests write at once. A terminal that cannot be written to has nobody to tell.
+    let _written = std::io::stderr().write_all(format!("==== {line}\n").as_bytes());
+}
+
 /// As [`postgres_url`], for tests that run without PostgreSQL too: `None` after saying so, loudly.
 ///
 /// # Panics
@@ -95,7 +102,7 @@ pub async fn postgres_or_skip(test: &str) -> Option<Database> {
         Err(missing) => {
             let required = std::env::var("SWITCHYARD_TEST_REQUIRE_POSTGRES").is_ok_and(|value| value == "1");
             assert!(!required, "{test} needs PostgreSQL: {missing}");
-            eprintln!("\n==== SKIPPED on PostgreSQL: {test} ====\n{missing}\n");
+            say_loudly(&format!("SKIPPED on PostgreSQL: {test}: {missing}"));
             None
         }
     }
