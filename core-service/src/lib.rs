@@ -16,6 +16,7 @@ pub mod nodes;
 pub mod operations;
 pub mod pages;
 pub mod runtime;
+pub mod sandbox;
 pub mod secret;
 pub mod services;
 pub mod store;
@@ -39,6 +40,7 @@ use crate::metrics::Metrics;
 use crate::nodes::Registry;
 use crate::operations::Health;
 use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
+use crate::sandbox::{Sandbox, SandboxConfig, SandboxError};
 use crate::services::{Services, WebhookTargets};
 use crate::store::{Store, StoreError};
 use crate::variables::{Variables, WithVariables};
@@ -69,6 +71,9 @@ pub enum OpenError {
     /// The runtime.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+    /// The processes for user code.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
     /// gRPC reflection.
     #[error("the descriptors cannot be served")]
     Reflection(#[from] tonic_reflection::server::Error),
@@ -88,7 +93,8 @@ impl Core {
         let store = Store::open(&options.database()?).await?;
         let secrets = bootstrap::secrets(options, &store).await?;
         let first_key = bootstrap::first_start(options, &store, &secrets.hasher).await?;
-        let registry = Arc::new(Registry::new());
+        let sandbox = Sandbox::start(sandbox_config(options)).await?;
+        let registry = Arc::new(Registry::with_code(sandbox));
         let config = RuntimeConfig {
             lease: Duration::from_millis(options.lease_ms),
             ..RuntimeConfig::default()
@@ -188,6 +194,16 @@ impl Core {
     pub async fn drain(&self, patience: Duration) {
         self.runtime.drain(patience).await;
         self.store.close().await;
+    }
+}
+
+/// How user code is run, as the operator says.
+fn sandbox_config(options: &ServeOptions) -> SandboxConfig {
+    // Not by its path, where an update may have put another binary by now.
+    let config = SandboxConfig::new("/proc/self/exe".into());
+    match options.code_workers {
+        Some(workers) => config.with_workers(workers.into()),
+        None => config,
     }
 }
 

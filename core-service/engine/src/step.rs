@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::driver::Driver;
-use crate::event::{Event, Failure, NodeKey, Outcome};
+use crate::event::{Event, Failure, LogLine, NodeKey, Outcome};
 use crate::failure::NodeError;
 use crate::scope::Environment;
 use crate::start::{Start, StartError};
@@ -32,6 +32,15 @@ pub enum Input {
         attempt: u32,
         /// Its output or why it failed.
         result: Result<Value, NodeError>,
+    },
+    /// An execution that is about to end has written these lines. Its end is the next input.
+    NodeLogged {
+        /// Which node.
+        key: NodeKey,
+        /// Which attempt, from the command that started it.
+        attempt: u32,
+        /// What it wrote.
+        lines: Vec<LogLine>,
     },
     /// An execution goes on elsewhere: a person or another run brings its result, as [`Input::NodeFinished`].
     NodeParked {

@@ -3,16 +3,20 @@
 //! A kind with I/O is a [`Kind`] (what it is) and an [`Executor`] (what it does). Absent on purpose: retries, time-outs,
 //! limits and recording; the engine decides those and the runtime does them for every kind alike.
 
+mod js_code;
+
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::event::NodeKey;
+use engine::event::{LogLine, NodeKey};
 use engine::failure::NodeError;
 use engine::graph::NATIVE_APP;
 use engine::kind::{Kind, Kinds, Registered, UnknownKind};
 use serde_json::Value;
+
+use crate::sandbox::Sandbox;
 
 /// A future without a name.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -44,6 +48,31 @@ pub struct Execution {
     pub request: Value,
     /// How long the attempt may take, in milliseconds; the runtime gives it up afterwards.
     pub timeout_ms: u64,
+    /// Takes what the node writes besides its output.
+    pub log: Log,
+}
+
+/// What an execution writes; the run's report shows it, whatever becomes of the execution. Clones are the same log.
+#[derive(Debug, Clone, Default)]
+pub struct Log {
+    lines: Arc<Mutex<Vec<LogLine>>>,
+}
+
+impl Log {
+    /// Adds lines.
+    pub fn write(&self, lines: Vec<LogLine>) {
+        self.lock().extend(lines);
+    }
+
+    /// Takes the lines out.
+    #[must_use]
+    pub fn take(&self) -> Vec<LogLine> {
+        std::mem::take(&mut self.lock())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<LogLine>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Execution {
@@ -101,6 +130,14 @@ impl Registry {
             executors: HashMap::new(),
             interpreter: None,
         }
+    }
+
+    /// The engine's own kinds, and those that run code of users.
+    #[must_use]
+    pub fn with_code(sandbox: Sandbox) -> Self {
+        let mut registry = Self::new();
+        registry.add_executed(js_code::JsCode, Arc::new(js_code::RunJsCode::new(sandbox)));
+        registry
     }
 
     /// Adds a kind without I/O of its own.

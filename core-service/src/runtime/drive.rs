@@ -23,7 +23,6 @@ use super::progress::Progress;
 use super::request::{Answered, Reply, Request};
 use super::timers::Timers;
 use crate::clock;
-use crate::nodes::Executed;
 
 pub(super) struct LiveRun {
     pub(super) shared: Arc<Shared>,
@@ -77,6 +76,7 @@ pub(super) enum Settled {
 pub(super) enum Arrival {
     Input(Input),
     Request(Request),
+    Ended(Box<Ended>),
 }
 
 /// The engine panicked.
@@ -160,7 +160,7 @@ impl LiveRun {
             biased;
             () = self.shared.lease.ended(generation) => None,
             request = self.seat.mailbox.recv() => request.map(Arrival::Request),
-            ended = self.executions.next() => Some(ended.into()),
+            ended = self.executions.next() => Some(Arrival::Ended(Box::new(ended))),
             key = due(&mut self.timers) => Some(Arrival::Input(Input::TimerFired(key))),
             // Nothing is running: whoever comes next takes the run up where it is.
             () = self.shared.drained(), if idle => None,
@@ -172,33 +172,10 @@ impl LiveRun {
             return Some(Arrival::Request(request));
         }
         if let Some(executed) = self.executions.try_next() {
-            return Some(executed.into());
+            return Some(Arrival::Ended(Box::new(executed)));
         }
         let key = self.timers.take_due(clock::now_ms())?;
         Some(Arrival::Input(Input::TimerFired(key)))
-    }
-}
-
-impl From<Ended> for Arrival {
-    fn from(ended: Ended) -> Self {
-        let Ended { key, attempt, result } = ended;
-        Self::Input(match result {
-            Ok(Executed::Parked { due_at_ms }) => Input::NodeParked {
-                key,
-                attempt,
-                due_at_ms,
-            },
-            Ok(Executed::Output(output)) => Input::NodeFinished {
-                key,
-                attempt,
-                result: Ok(output),
-            },
-            Err(error) => Input::NodeFinished {
-                key,
-                attempt,
-                result: Err(error),
-            },
-        })
     }
 }
 

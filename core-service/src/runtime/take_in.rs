@@ -7,19 +7,58 @@ use engine::step::{Input, StepError};
 
 use super::drive::{Arrival, LiveRun, Panicked, Stretch};
 use super::error::RequestError;
+use super::execute::Ended;
 use super::progress::StepFailure;
 use super::request::{Answer, Answered, Ask, Request};
+use crate::nodes::Executed;
 
 impl LiveRun {
     pub(super) fn take_in(&mut self, stretch: &mut Stretch, arrival: Arrival) -> Result<(), Panicked> {
         match arrival {
-            Arrival::Input(input) => match self.step(stretch, input) {
-                Err(StepFailure::Panicked) => Err(Panicked),
-                // Only requests can be refused.
-                Ok(()) | Err(StepFailure::Refused(_)) => Ok(()),
-            },
+            Arrival::Input(input) => self.take_in_input(stretch, input),
+            Arrival::Ended(ended) => self.take_in_end(stretch, *ended),
             Arrival::Request(request) => self.take_in_request(stretch, request),
         }
+    }
+
+    fn take_in_input(&mut self, stretch: &mut Stretch, input: Input) -> Result<(), Panicked> {
+        match self.step(stretch, input) {
+            Err(StepFailure::Panicked) => Err(Panicked),
+            // Only requests can be refused.
+            Ok(()) | Err(StepFailure::Refused(_)) => Ok(()),
+        }
+    }
+
+    /// What the node wrote, then what came of it.
+    fn take_in_end(&mut self, stretch: &mut Stretch, ended: Ended) -> Result<(), Panicked> {
+        let Ended {
+            key,
+            attempt,
+            result,
+            lines,
+        } = ended;
+        if !lines.is_empty() {
+            let key = key.clone();
+            self.take_in_input(stretch, Input::NodeLogged { key, attempt, lines })?;
+        }
+        let input = match result {
+            Ok(Executed::Parked { due_at_ms }) => Input::NodeParked {
+                key,
+                attempt,
+                due_at_ms,
+            },
+            Ok(Executed::Output(output)) => Input::NodeFinished {
+                key,
+                attempt,
+                result: Ok(output),
+            },
+            Err(error) => Input::NodeFinished {
+                key,
+                attempt,
+                result: Err(error),
+            },
+        };
+        self.take_in_input(stretch, input)
     }
 
     fn take_in_request(&mut self, stretch: &mut Stretch, request: Request) -> Result<(), Panicked> {

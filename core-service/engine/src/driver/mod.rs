@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::config::OnError;
-use crate::event::{Event, EventBody, Failure, NodeKey, Outcome};
+use crate::event::{Event, EventBody, Failure, LogLine, NodeKey, Outcome};
 use crate::failure::NodeError;
 use crate::fold::error_value;
 use crate::kind::{Behaviour, ConditionMode};
@@ -72,6 +72,7 @@ impl<'a> Driver<'a> {
                 self.record(EventBody::RunStarted(started));
             }
             Input::NodeFinished { key, attempt, result } => self.node_finished(&key, attempt, result),
+            Input::NodeLogged { key, attempt, lines } => self.node_logged(key, attempt, lines),
             Input::NodeParked {
                 key,
                 attempt,
@@ -316,15 +317,35 @@ impl<'a> Driver<'a> {
         let Some(place) = self.state.place(key) else {
             return;
         };
-        let slot = self.state.slot(place);
-        let late = self.state.finished.is_some() && slot.status == NodeStatus::Cancelled;
-        if slot.attempt != attempt || !(self.is_executing(place) || late) {
+        if !self.may_end(place, attempt) {
             return;
         }
         match result {
             Ok(output) => self.complete(place, output),
             Err(error) => self.attempt_failed(place, error, Retries::Allowed),
         }
+    }
+
+    fn node_logged(&mut self, key: NodeKey, attempt: u32, mut lines: Vec<LogLine>) {
+        let awaited = self
+            .state
+            .place(&key)
+            .is_some_and(|place| self.may_end(place, attempt));
+        if !awaited {
+            return;
+        }
+        for line in &mut lines {
+            self.environment.mask_text(&mut line.message);
+        }
+        let lines = lines.into();
+        self.record(EventBody::NodeLogged { key, lines });
+    }
+
+    /// Whether the end of this attempt is awaited, or recorded although it comes too late.
+    fn may_end(&self, place: Place, attempt: u32) -> bool {
+        let slot = self.state.slot(place);
+        let late = self.state.finished.is_some() && slot.status == NodeStatus::Cancelled;
+        slot.attempt == attempt && (self.is_executing(place) || late)
     }
 
     /// Whether the node's result is the runtime's to report.
