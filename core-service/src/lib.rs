@@ -9,6 +9,7 @@ pub mod bootstrap;
 pub mod clock;
 pub mod config;
 pub mod error;
+pub mod functions;
 pub mod id;
 pub mod javascript;
 pub mod metrics;
@@ -36,6 +37,7 @@ use tower::Layer as _;
 use crate::auth::{Access, AccessLayer, Gate};
 use crate::bootstrap::{BootstrapError, FirstKey};
 use crate::config::ServeOptions;
+use crate::functions::WithFunctions;
 use crate::metrics::Metrics;
 use crate::nodes::Registry;
 use crate::operations::Health;
@@ -94,13 +96,14 @@ impl Core {
         let secrets = bootstrap::secrets(options, &store).await?;
         let first_key = bootstrap::first_start(options, &store, &secrets.hasher).await?;
         let sandbox = Sandbox::start(sandbox_config(options)).await?;
-        let registry = Arc::new(Registry::with_code(sandbox));
+        let registry = Arc::new(Registry::with_code(sandbox.clone()));
         let config = RuntimeConfig {
             lease: Duration::from_millis(options.lease_ms),
             ..RuntimeConfig::default()
         };
         let variables = Variables::new(store.clone(), secrets.vault.clone());
-        let surroundings = Arc::new(WithVariables::new(variables.clone(), Arc::new(NoSurroundings)));
+        let functions = Arc::new(WithFunctions::new(sandbox.clone(), Arc::new(NoSurroundings)));
+        let surroundings = Arc::new(WithVariables::new(variables.clone(), functions));
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
         let metrics = Metrics::new(runtime.clone());
         let gate = Gate::new(
@@ -113,6 +116,7 @@ impl Core {
             store: store.clone(),
             runtime: runtime.clone(),
             registry,
+            sandbox,
             targets: WebhookTargets::new(store.clone()),
             vault: secrets.vault,
             variables,

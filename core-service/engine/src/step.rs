@@ -61,7 +61,7 @@ pub enum Input {
     RetryNode(i64),
     /// The state was rebuilt from the journal: what is outstanding?
     Resume,
-    /// The last step asked to be continued.
+    /// The last step asked to be continued, perhaps because custom functions have to answer first.
     Continue,
 }
 
@@ -126,6 +126,9 @@ pub enum StepError {
     /// The run cannot start like this.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// Custom functions have not answered yet: the same input has to come again once they have.
+    #[error("custom functions have not answered yet")]
+    Unanswered,
     /// Only a run that has ended can be retried from a node.
     #[error("the run has not ended yet")]
     NotFinished,
@@ -144,6 +147,9 @@ impl RunState {
     ) -> Result<Step, StepError> {
         let mut driver = Driver::new(self, now_ms, environment);
         driver.accept(input)?;
+        if environment.lacks_answers() {
+            return Err(StepError::Unanswered);
+        }
         driver.run();
         Ok(driver.finish())
     }

@@ -3,6 +3,7 @@
 //! A kind with I/O is a [`Kind`] (what it is) and an [`Executor`] (what it does). Absent on purpose: retries, time-outs,
 //! limits and recording; the engine decides those and the runtime does them for every kind alike.
 
+mod function_call;
 mod js_code;
 
 use std::collections::HashMap;
@@ -136,6 +137,8 @@ impl Registry {
     #[must_use]
     pub fn with_code(sandbox: Sandbox) -> Self {
         let mut registry = Self::new();
+        let functions = function_call::RunFunction::new(sandbox.clone());
+        registry.add_executed(function_call::FunctionCall, Arc::new(functions));
         registry.add_executed(js_code::JsCode, Arc::new(js_code::RunJsCode::new(sandbox)));
         registry
     }

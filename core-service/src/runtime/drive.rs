@@ -3,11 +3,12 @@
 //! Each live run is one task, so its inputs are in one order and a cancel beats whatever comes after it. What is ready
 //! at the same time becomes one segment of the journal. A run that has only to wait leaves memory.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::event::RunStarted;
+use engine::scope::Environment as _;
 use engine::state::RunState;
 use engine::step::{Command, Input};
 use engine::timer::TimerKey;
@@ -36,6 +37,8 @@ pub(super) struct LiveRun {
     /// The engine or the database gave up on the run once: the next time it is failed without them.
     pub(super) broken: bool,
     pub(super) executions: Executions,
+    /// What waits for answers of custom functions.
+    pub(super) held_back: VecDeque<HeldBack>,
     pub(super) seat: Seat,
     pub(super) _counted: Counted,
 }
@@ -77,6 +80,15 @@ pub(super) enum Arrival {
     Input(Input),
     Request(Request),
     Ended(Box<Ended>),
+    HeldBack(Box<HeldBack>),
+}
+
+/// An input that could not be taken in before custom functions had answered.
+pub(super) struct HeldBack {
+    pub(super) input: Input,
+    /// Who asked for it, and by which signal.
+    pub(super) reply: Option<Reply>,
+    pub(super) signal_id: Option<String>,
 }
 
 /// The engine panicked.
@@ -133,10 +145,9 @@ impl LiveRun {
 
     /// Waits for something to happen and takes in all that has. Nothing when the run is to be left.
     async fn next_stretch(&mut self, goes_on: bool) -> Option<Result<Stretch, Panicked>> {
+        let goes_on = goes_on || !self.held_back.is_empty();
         let first = if goes_on && !self.shared.is_draining() {
-            // Other runs come first now and then.
-            tokio::task::yield_now().await;
-            Arrival::Input(Input::Continue)
+            self.next_due().await?
         } else {
             self.next_arrival().await?
         };
@@ -148,9 +159,34 @@ impl LiveRun {
             if self.take_in(&mut stretch, next).is_err() {
                 return Some(Err(Panicked));
             }
-            arrival = self.ready_arrival();
+            // Until functions have answered, nothing else is taken in: the run's clock stands still.
+            arrival = match self.context.lacks_answers() {
+                true => None,
+                false => self.ready_arrival(),
+            };
         }
         Some(Ok(stretch))
+    }
+
+    /// What is to be done at once; a request may come before the answers of custom functions that it needs.
+    async fn next_due(&mut self) -> Option<Arrival> {
+        let generation = self.held.generation;
+        if self.context.lacks_answers() {
+            tokio::select! {
+                biased;
+                () = self.shared.lease.ended(generation) => return None,
+                request = self.seat.mailbox.recv() => return request.map(Arrival::Request),
+                () = self.shared.drained() => return None,
+                () = self.context.bring_answers() => {}
+            }
+        } else {
+            // Other runs come first now and then.
+            tokio::task::yield_now().await;
+        }
+        Some(match self.held_back.pop_front() {
+            Some(held_back) => Arrival::HeldBack(Box::new(held_back)),
+            None => Arrival::Input(Input::Continue),
+        })
     }
 
     async fn next_arrival(&mut self) -> Option<Arrival> {

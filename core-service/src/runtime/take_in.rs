@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use engine::state::{NodeStatus, RunState};
-use engine::step::{Input, StepError};
+use engine::step::{Command, Input, StepError};
 
-use super::drive::{Arrival, LiveRun, Panicked, Stretch};
+use super::drive::{Arrival, HeldBack, LiveRun, Panicked, Stretch};
 use super::error::RequestError;
 use super::execute::Ended;
 use super::progress::StepFailure;
-use super::request::{Answer, Answered, Ask, Request};
+use super::request::{Answer, Answered, Ask, Reply, Request};
 use crate::nodes::Executed;
 
 impl LiveRun {
@@ -17,16 +17,55 @@ impl LiveRun {
         match arrival {
             Arrival::Input(input) => self.take_in_input(stretch, input),
             Arrival::Ended(ended) => self.take_in_end(stretch, *ended),
+            Arrival::HeldBack(held_back) => self.take_in_held_back(stretch, *held_back),
             Arrival::Request(request) => self.take_in_request(stretch, request),
         }
     }
 
     fn take_in_input(&mut self, stretch: &mut Stretch, input: Input) -> Result<(), Panicked> {
+        let held_back = HeldBack {
+            input,
+            reply: None,
+            signal_id: None,
+        };
+        self.take_in_held_back(stretch, held_back)
+    }
+
+    /// Takes in what comes for the first time, or again after functions have answered.
+    fn take_in_held_back(&mut self, stretch: &mut Stretch, held_back: HeldBack) -> Result<(), Panicked> {
+        let HeldBack {
+            input,
+            reply,
+            signal_id,
+        } = held_back;
         match self.step(stretch, input) {
-            Err(StepFailure::Panicked) => Err(Panicked),
-            // Only requests can be refused.
-            Ok(()) | Err(StepFailure::Refused(_)) => Ok(()),
+            Err(StepFailure::Panicked) => return Err(Panicked),
+            Err(StepFailure::Unanswered(input)) => {
+                self.hold_back(stretch, *input, reply, signal_id);
+                return Ok(());
+            }
+            // Only requests can be refused, when they first come.
+            Ok(()) | Err(StepFailure::Refused(_)) => {}
         }
+        stretch.signals_done.extend(signal_id);
+        stretch.answers.extend(reply.map(|reply| (reply, Ok(()))));
+        Ok(())
+    }
+
+    /// Keeps an input until functions have answered.
+    fn hold_back(
+        &mut self,
+        stretch: &mut Stretch,
+        input: Input,
+        reply: Option<Reply>,
+        signal_id: Option<String>,
+    ) {
+        self.held_back.push_back(HeldBack {
+            input,
+            reply,
+            signal_id,
+        });
+        stretch.progress.commands.push(Command::Continue);
     }
 
     /// What the node wrote, then what came of it.
@@ -62,11 +101,11 @@ impl LiveRun {
     }
 
     fn take_in_request(&mut self, stretch: &mut Stretch, request: Request) -> Result<(), Panicked> {
-        if let Some(signal_id) = request.signal_id {
-            if !self.signals_seen.insert(signal_id.clone()) {
-                return Ok(());
-            }
-            stretch.signals_done.push(signal_id);
+        let signal_id = request.signal_id;
+        if let Some(signal_id) = &signal_id
+            && !self.signals_seen.insert(signal_id.clone())
+        {
+            return Ok(());
         }
         let stepped = match request.ask {
             Ask::Cancel if self.state.finished().is_some() => Ok(Err(RequestError::Terminal)),
@@ -78,12 +117,17 @@ impl LiveRun {
         let answer = match stepped {
             Ok(answer) => answer,
             Err(StepFailure::Panicked) => return Err(Panicked),
+            Err(StepFailure::Unanswered(input)) => {
+                self.hold_back(stretch, *input, request.reply, signal_id);
+                return Ok(());
+            }
             Err(StepFailure::Refused(refused)) => Err(match refused {
                 StepError::NotFinished => RequestError::NotTerminal,
                 StepError::NotFailed(node) => RequestError::NotFailed(node),
-                StepError::Start(_) => RequestError::Internal,
+                StepError::Start(_) | StepError::Unanswered => RequestError::Internal,
             }),
         };
+        stretch.signals_done.extend(signal_id);
         stretch.answers.extend(request.reply.map(|reply| (reply, answer)));
         Ok(())
     }

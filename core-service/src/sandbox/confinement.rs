@@ -86,7 +86,13 @@ fn filter_system_calls() -> Result<(), String> {
     ];
     let rules = allowed.into_iter().map(|call| (call, Vec::new())).collect();
     let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
-    let architecture = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
+    let architecture = if cfg!(target_arch = "x86_64") {
+        TargetArch::x86_64
+    } else if cfg!(target_arch = "aarch64") {
+        TargetArch::aarch64
+    } else {
+        return Err("not written for this processor".to_owned());
+    };
     let filter = SeccompFilter::new(rules, refuse, SeccompAction::Allow, architecture);
     let program: BpfProgram = filter
         .and_then(TryInto::try_into)

@@ -6,6 +6,7 @@
 
 mod activity;
 mod admin;
+mod callable;
 mod catalog;
 mod change;
 mod cursor;
@@ -41,6 +42,7 @@ use crate::auth::{Authorized, Gate, KeyHasher};
 use crate::error::{Error, Result};
 use crate::nodes::Registry;
 use crate::runtime::Runtime;
+use crate::sandbox::Sandbox;
 use crate::secret::Vault;
 use crate::store::Store;
 use crate::variables::Variables;
@@ -54,6 +56,8 @@ pub struct Services {
     pub runtime: Runtime,
     /// The node kinds.
     pub registry: Arc<Registry>,
+    /// Runs custom functions.
+    pub sandbox: Sandbox,
     /// What webhooks lead to.
     pub targets: WebhookTargets,
     /// Seals what is secret.

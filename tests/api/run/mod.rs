@@ -3,6 +3,7 @@
 mod again;
 mod behaviour;
 mod code;
+mod function;
 mod report;
 mod start;
 mod watch;

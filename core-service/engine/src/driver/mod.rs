@@ -98,14 +98,24 @@ impl<'a> Driver<'a> {
                 return;
             }
             budget = budget.saturating_sub(1);
-            if let Some(frame) = self.state.exhausted.pop_front() {
+            let decided = self.step.commands.len();
+            if let Some(&frame) = self.state.exhausted.front() {
                 self.finish_item(frame);
+                if !self.environment.lacks_answers() {
+                    self.state.exhausted.pop_front();
+                }
             } else if let Some(&opened) = self.state.attention.front() {
                 self.tend(opened);
             } else if let Some(&place) = self.state.agenda.front() {
                 self.advance(place);
             } else {
                 break;
+            }
+            if self.environment.lacks_answers() {
+                // What could not be decided is still to be done.
+                self.step.commands.truncate(decided);
+                self.step.commands.push(Command::Continue);
+                return;
             }
         }
         self.conclude();
@@ -241,6 +251,10 @@ impl<'a> Driver<'a> {
 
     /// Tries again later, or hands the failure to whoever takes care of it.
     fn attempt_failed(&mut self, place: Place, error: NodeError, retries: Retries) {
+        if self.environment.lacks_answers() {
+            // It has not failed: it cannot be evaluated yet.
+            return;
+        }
         let plan = Arc::clone(&self.state.plan);
         let node = plan.node_at(place.node);
         let asked_ms = error.retry_after_ms.unwrap_or(0);
@@ -429,12 +443,19 @@ impl<'a> Driver<'a> {
     }
 
     fn record(&mut self, body: EventBody) {
+        // All that belongs together is evaluated first and recorded then, so nothing of it is recorded by now.
+        if self.environment.lacks_answers() {
+            return;
+        }
         let event = Event {
             at_ms: self.now_ms,
             body,
         };
         match self.state.apply(&event) {
-            Ok(()) => self.step.events.push(event),
+            Ok(()) => {
+                self.environment.recorded();
+                self.step.events.push(event);
+            }
             Err(error) => {
                 debug_assert!(false, "the engine decided what its own fold refuses: {error}");
                 // A run always ends, also when the engine is at fault.

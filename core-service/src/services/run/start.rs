@@ -13,7 +13,7 @@ use crate::auth::Authorized;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::runtime::{GraphRef, PlanError, StartRun, StartRunError, Started, Trigger};
-use crate::services::{Services, graph, workflow};
+use crate::services::{Services, graph};
 use crate::store::{BillingStatus, IdempotencyKey, Organization};
 
 /// How long an idempotency key finds its run, in milliseconds.
@@ -50,11 +50,19 @@ pub(super) async fn by_call(
         node_id: from_node,
         webhook_id: None,
     };
+    let frozen = services
+        .freeze(
+            caller.organization_id(),
+            &workflow.id,
+            &draft,
+            &workflow.draft.graph,
+        )
+        .await?;
     let run = StartRun {
         organization_id: caller.organization_id().to_owned(),
         workflow_id: workflow.id,
         workflow_name: workflow.name,
-        graph: GraphRef::Frozen(workflow::frozen(&draft)),
+        graph: GraphRef::Frozen(frozen),
         version_no: None,
         start,
         trigger,

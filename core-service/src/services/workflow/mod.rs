@@ -7,11 +7,8 @@ mod ops;
 mod resolve;
 mod tags;
 
-pub(super) use deploy::frozen;
-
 use contract::scope::{WorkflowRead, WorkflowWrite};
 use contract::v1::{self, ErrorReason};
-use engine::expression::NoCustomFunctions;
 use engine::graph::Graph;
 
 use super::{Services, graph, service};
@@ -88,7 +85,11 @@ impl Workflows {
             .workflow(caller.organization_id(), &request.id)
             .await?;
         let graph = graph::parse(&workflow.draft.graph)?;
-        let issues = match engine::plan::Plan::compile(&graph, &*self.services.registry, &NoCustomFunctions) {
+        let callable = self
+            .services
+            .callable(caller.organization_id(), &request.id)
+            .await?;
+        let issues = match engine::plan::Plan::compile(&graph, &*self.services.registry, &callable) {
             Ok(plan) => plan
                 .start_nodes(&engine::start::StartFrom::Manual)
                 .err()
@@ -114,7 +115,7 @@ impl Workflows {
 
     /// The graph that a version froze.
     async fn version_graph(&self, organization_id: &str, version: &Version) -> Result<Graph> {
-        graph::parse(
+        graph::parse_frozen(
             &self
                 .services
                 .store

@@ -5,7 +5,6 @@ use contract::v1::graph_op::Op;
 use contract::v1::node_reference::Reference;
 use contract::v1::{self, ErrorReason};
 use contract::validation::Violation;
-use engine::expression::NoCustomFunctions;
 use engine::graph::{EdgeType, Graph};
 use engine::ops::{self, AddNode, EdgeRef, GraphOp, KindRef, NodeRef, OpsContext, UpdateMode};
 use serde_json::{Map, Value};
@@ -15,6 +14,7 @@ use super::edit::draft;
 use super::{Workflows, graph};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
+use crate::functions::Known;
 use crate::store::Save;
 
 impl Workflows {
@@ -36,7 +36,11 @@ impl Workflows {
         if expected != workflow.updated_at {
             return Err(modified(workflow.updated_at));
         }
-        let result = self.apply(&graph::parse(&workflow.draft.graph)?, operations);
+        let callable = self
+            .services
+            .callable(caller.organization_id(), &request.id)
+            .await?;
+        let result = self.apply(&graph::parse(&workflow.draft.graph)?, operations, &callable);
         if request.atomic == Some(true) && !result.errors.is_empty() {
             return Err(rejected(&result.errors));
         }
@@ -67,10 +71,10 @@ impl Workflows {
         Ok(v1::ApplyGraphOpsResponse { data: Some(data) })
     }
 
-    fn apply(&self, graph: &Graph, operations: Vec<GraphOp>) -> ops::OpsResult {
+    fn apply(&self, graph: &Graph, operations: Vec<GraphOp>, callable: &Known) -> ops::OpsResult {
         let context = OpsContext {
             kinds: &*self.services.registry,
-            functions: &NoCustomFunctions,
+            functions: callable,
             // There are no credentials yet, so none can be named.
             credential_app: &|_| None,
         };
