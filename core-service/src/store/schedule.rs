@@ -208,8 +208,9 @@ impl Store {
     pub async fn pass_schedule(&self, due: &DueSchedule, pass: &Pass<'_>) -> Result<bool, StoreError> {
         let mut transaction = self.database.write().await?;
         let lock = transaction.dialect().for_update();
-        let sql =
-            format!("SELECT outcome FROM schedules WHERE workflow_id = $1 AND revision = $2 AND {STANDS}{lock}");
+        let sql = format!(
+            "SELECT outcome FROM schedules WHERE workflow_id = $1 AND revision = $2 AND {STANDS}{lock}"
+        );
         let place = values![&due.workflow.id, due.revision, due.due_at];
         let Some(row) = transaction.row(AssertSqlSafe(sql), &place).await? else {
             transaction.rollback().await?;

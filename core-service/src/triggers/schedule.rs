@@ -71,7 +71,12 @@ async fn look(shared: &Arc<Shared>) -> Result<Duration, StoreError> {
         }
         // At the same time, so that their runs are committed together.
         let deal = |due| deal_with(Arc::clone(shared), due);
-        claimed.into_iter().map(deal).collect::<JoinSet<()>>().join_all().await;
+        claimed
+            .into_iter()
+            .map(deal)
+            .collect::<JoinSet<()>>()
+            .join_all()
+            .await;
     }
     Ok(LOOK_EVERY)
 }
@@ -196,11 +201,7 @@ async fn refused(shared: &Shared, due: &DueSchedule, tick: &Tick, why: &str) -> 
     };
     if shared.store.pass_schedule(due, &pass).await? {
         count(&shared.counters.ticks_refused, 1);
-        tracing::warn!(
-            workflow_id = due.workflow.id,
-            why,
-            "a scheduled run was refused"
-        );
+        tracing::warn!(workflow_id = due.workflow.id, why, "a scheduled run was refused");
     }
     Ok(())
 }

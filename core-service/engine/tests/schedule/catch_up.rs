@@ -47,7 +47,11 @@ fn late_instants_run_within_the_window() {
                 next: Some(now - next_is_late),
             },
         };
-        assert_eq!(schedule.turn(due, anchor, now), expected, "late by {late}, {window:?}");
+        assert_eq!(
+            schedule.turn(due, anchor, now),
+            expected,
+            "late by {late}, {window:?}"
+        );
     }
 }
 
@@ -92,7 +96,8 @@ fn the_end_ends_what_is_missed() {
 fn years_of_minutes_are_passed_over_in_one_go() {
     let anchor = millisecond("2016-03-01T00:00:00Z");
     let now = millisecond("2026-03-01T00:00:30Z");
-    let Turn::Missed { count, last, next } = schedule(&every_minute(None)).turn(anchor + MINUTE, anchor, now) else {
+    let Turn::Missed { count, last, next } = schedule(&every_minute(None)).turn(anchor + MINUTE, anchor, now)
+    else {
         panic!("not missed");
     };
     assert_eq!(count, 100_000);
