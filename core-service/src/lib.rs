@@ -22,6 +22,7 @@ pub mod secret;
 pub mod services;
 pub mod store;
 pub mod table;
+pub mod triggers;
 pub mod variables;
 
 use std::future::Future;
@@ -45,6 +46,7 @@ use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
 use crate::sandbox::{Sandbox, SandboxConfig, SandboxError};
 use crate::services::{Services, WebhookTargets};
 use crate::store::{Store, StoreError};
+use crate::triggers::Triggers;
 use crate::variables::{Variables, WithVariables};
 
 /// How often a quiet gRPC connection is asked whether it lives.
@@ -105,7 +107,8 @@ impl Core {
         let functions = Arc::new(WithFunctions::new(sandbox.clone(), Arc::new(NoSurroundings)));
         let surroundings = Arc::new(WithVariables::new(variables.clone(), functions));
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
-        let metrics = Metrics::new(runtime.clone());
+        let triggers = Triggers::start(store.clone(), runtime.clone());
+        let metrics = Metrics::new(runtime.clone(), triggers);
         let gate = Gate::new(
             store.clone(),
             secrets.hasher.clone(),
