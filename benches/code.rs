@@ -24,7 +24,9 @@ async fn main() {
 
 /// One call after the other in a process that is there already.
 async fn warm_calls() {
-    let sandbox = Sandbox::start(SandboxConfig::new(binary("switchyard"))).await.unwrap();
+    let sandbox = Sandbox::start(SandboxConfig::new(binary("switchyard")))
+        .await
+        .unwrap();
     let calls = setting("CALLS", 20_000);
     let mut latencies = Vec::with_capacity(calls);
     for _ in 0..calls {

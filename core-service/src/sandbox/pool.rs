@@ -304,8 +304,9 @@ impl Shared {
         drop(superfluous);
         self.top_up();
         match found {
-            Some(worker) => Ok(worker),
-            None => Ok(self.keeper.start().await?.0),
+            Some(mut worker) if worker.is_alive() => Ok(worker),
+            // None was there, or the machine has killed it since.
+            _ => Ok(self.keeper.start().await?.0),
         }
     }
 

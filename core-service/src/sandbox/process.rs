@@ -106,6 +106,12 @@ fn start(program: &PathBuf) -> io::Result<(Child, Socket)> {
 }
 
 impl Worker {
+    /// Whether it has not ended while it was resting.
+    pub(super) fn is_alive(&mut self) -> bool {
+        let ended = self.child.as_mut().map(Child::try_wait);
+        matches!(ended, Some(Ok(None)))
+    }
+
     pub(super) fn process_id(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }

@@ -299,10 +299,18 @@ async fn a_team_has_functions_of_its_own(world: &World) {
     let _ = api.post("/functions", own).await.data(201);
     let body = json!({ "name": "teamed", "teamId": world.team });
     let workflow = text(&api.post("/workflows", body).await.data(201)["id"]);
-    let _ = api.edit(&workflow, fields(json!({ "x": "{{whose()}}", "y": "{{shared()}}" }))).await;
+    let _ = api
+        .edit(
+            &workflow,
+            fields(json!({ "x": "{{whose()}}", "y": "{{shared()}}" })),
+        )
+        .await;
     let run = api.start(&workflow, json!({})).await;
     let report = api.ended(&run).await;
-    assert_eq!(node(&report, 2)["output"], json!({ "x": "team", "y": "organization" }));
+    assert_eq!(
+        node(&report, 2)["output"],
+        json!({ "x": "team", "y": "organization" })
+    );
 }
 
 async fn expressions_are_resolved_with_functions(world: &World) {

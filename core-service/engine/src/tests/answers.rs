@@ -53,9 +53,7 @@ impl Answers {
     fn bring(&self) {
         let wanted = self.wanted.take();
         self.rounds.set(self.rounds.get() + u32::from(!wanted.is_empty()));
-        let answers = wanted
-            .iter()
-            .map(|value| (value.to_string(), Self::twice(value)));
+        let answers = wanted.iter().map(|value| (value.to_string(), Self::twice(value)));
         self.known.borrow_mut().extend(answers);
     }
 }
@@ -151,8 +149,16 @@ fn calls_that_do_not_wait_for_each_other_are_one_round() {
 #[test]
 fn failures_of_functions_are_failures_of_the_node() {
     let mut graph = graph("1:manual_trigger 2:set 3:set | 1-2 2-3-error");
-    set_params(&mut graph, 2, json!({ "fields": { "a": "{{twice('x')}}", "b": "{{upper(twice(2) * 'y')}}" } }));
-    set_filter(&mut graph, "2-3-error", json!("{{twice(1) = 2 and error.code = 'CODE_ERROR'}}"));
+    set_params(
+        &mut graph,
+        2,
+        json!({ "fields": { "a": "{{twice('x')}}", "b": "{{upper(twice(2) * 'y')}}" } }),
+    );
+    set_filter(
+        &mut graph,
+        "2-3-error",
+        json!("{{twice(1) = 2 and error.code = 'CODE_ERROR'}}"),
+    );
     assert!(assert_same(&graph) >= 2);
 }
 
@@ -161,7 +167,11 @@ fn routes_scopes_and_collections_wait_too() {
     let mut graph = graph(
         "1:manual_trigger 2:splitter 3:set 4:call 5:set 6:aggregator(2) 7:set | 1-2 2-3 3-4 3-5 4-6 5-6 6-7",
     );
-    set_params(&mut graph, 2, json!({ "items": "{{map([1, 2, 3, 4]; n => twice(n))}}" }));
+    set_params(
+        &mut graph,
+        2,
+        json!({ "items": "{{map([1, 2, 3, 4]; n => twice(n))}}" }),
+    );
     set_params(&mut graph, 3, json!({ "fields": { "n": "{{twice($item)}}" } }));
     set_params(&mut graph, 6, json!({ "of": 2, "collect": "{{twice($index)}}" }));
     set_filter(&mut graph, "2-3", json!("{{twice($item) > 4}}"));
@@ -170,7 +180,11 @@ fn routes_scopes_and_collections_wait_too() {
     set_filter(&mut graph, "4-6", json!("{{twice($index) > 2}}"));
     assert!(assert_same(&graph) > 4);
     for concurrency in [1, 3] {
-        set_config(&mut graph, 2, json!({ "concurrency": concurrency, "onError": "continue" }));
+        set_config(
+            &mut graph,
+            2,
+            json!({ "concurrency": concurrency, "onError": "continue" }),
+        );
         set_params(&mut graph, 5, json!({ "fields": { "bad": "{{twice('x')}}" } }));
         assert!(assert_same(&graph) > 4);
     }
