@@ -285,7 +285,7 @@ impl Shared {
 
     /// A worker of the organization: one that rests, a spare, or a new one.
     async fn worker(self: &Arc<Self>, organization_id: &str) -> Result<Worker, SandboxError> {
-        let (found, superfluous) = {
+        let (mut found, superfluous) = {
             let mut resting = self.resting();
             let own = resting
                 .bound
@@ -303,10 +303,10 @@ impl Shared {
         };
         drop(superfluous);
         self.top_up();
-        match found {
-            Some(mut worker) if worker.is_alive() => Ok(worker),
-            // None was there, or the machine has killed it since.
-            _ => Ok(self.keeper.start().await?.0),
+        // The machine may have killed it since.
+        match found.take_if(Worker::is_alive) {
+            Some(worker) => Ok(worker),
+            None => Ok(self.keeper.start().await?.0),
         }
     }
 
