@@ -19,6 +19,7 @@ pub mod runtime;
 pub mod secret;
 pub mod services;
 pub mod store;
+pub mod structure;
 pub mod table;
 pub mod variables;
 
@@ -88,12 +89,14 @@ impl Core {
         let store = Store::open(&options.database()?).await?;
         let secrets = bootstrap::secrets(options, &store).await?;
         let first_key = bootstrap::first_start(options, &store, &secrets.hasher).await?;
-        let registry = Arc::new(Registry::new());
         let config = RuntimeConfig {
             lease: Duration::from_millis(options.lease_ms),
             ..RuntimeConfig::default()
         };
         let variables = Variables::new(store.clone(), secrets.vault.clone());
+        let mut registry = Registry::new();
+        registry.add_data_kinds(&store, &variables);
+        let registry = Arc::new(registry);
         let surroundings = Arc::new(WithVariables::new(variables.clone(), Arc::new(NoSurroundings)));
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
         let metrics = Metrics::new(runtime.clone());

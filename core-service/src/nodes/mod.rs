@@ -3,6 +3,11 @@
 //! A kind with I/O is a [`Kind`] (what it is) and an [`Executor`] (what it does). Absent on purpose: retries, time-outs,
 //! limits and recording; the engine decides those and the runtime does them for every kind alike.
 
+mod database;
+mod request;
+mod structure_validate;
+mod variable_set;
+
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -13,6 +18,9 @@ use engine::failure::NodeError;
 use engine::graph::NATIVE_APP;
 use engine::kind::{Kind, Kinds, Registered, UnknownKind};
 use serde_json::Value;
+
+use crate::store::Store;
+use crate::variables::Variables;
 
 /// A future without a name.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -32,6 +40,9 @@ pub struct Execution {
     pub key: NodeKey,
     /// The attempt at the node, from 1.
     pub attempt: u32,
+    /// When the node began in its run, epoch milliseconds. The same for all its attempts, also after a crash; another one
+    /// when somebody lets the node run again.
+    pub started_at_ms: i64,
     /// The app whose module the node is.
     pub app_id: String,
     /// The app's module, or the native kind.
@@ -101,6 +112,13 @@ impl Registry {
             executors: HashMap::new(),
             interpreter: None,
         }
+    }
+
+    /// Adds the kinds that keep data in the service itself.
+    pub fn add_data_kinds(&mut self, store: &Store, variables: &Variables) {
+        database::register(self, store);
+        variable_set::register(self, variables);
+        structure_validate::register(self, store);
     }
 
     /// Adds a kind without I/O of its own.

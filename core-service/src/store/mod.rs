@@ -13,6 +13,7 @@ mod credit;
 mod database;
 mod deployment;
 mod dialect;
+mod effect;
 mod error;
 mod folder;
 mod founding;
@@ -49,6 +50,7 @@ pub use activity::{Activity, ActivityFilter, Actor};
 pub use api_key::{ApiKey, Authentication, NewApiKey};
 pub use commit::CommitError;
 pub use deployment::{Deploy, Deployment, NewDeployment, ScheduledWorkflow};
+pub use effect::Effect;
 pub use error::StoreError;
 pub use folder::{Folder, FolderChange, UpdateFolder};
 pub use founding::{Founded, Founding, FoundingKey};
@@ -69,11 +71,13 @@ pub use run_batch::{
 };
 pub use signal::Signal;
 pub use structure::{NewStructure, Structure, StructureChange, StructureCreated};
-pub use table::{ColumnsReplaced, NewTable, RowError, RowOrder, RowQuery, Table, Upsert};
+pub use table::{
+    ColumnsReplaced, NewTable, RowError, RowOrder, RowQuery, RowWrite, RowsWritten, Table, Upsert,
+};
 pub use tag::Tag;
 pub use team::Team;
 pub use timer::Timer;
-pub use variable::{NewVariable, Variable};
+pub use variable::{NewVariable, Variable, VariableWrite};
 pub use version::Version;
 pub use webhook::{Binding, Mint, NewWebhook, Webhook, WebhookTarget};
 pub use workflow::{Delete, Draft, NewWorkflow, Save, Workflow, WorkflowChange};

@@ -2,6 +2,7 @@
 
 mod again;
 mod behaviour;
+mod data;
 mod report;
 mod start;
 mod watch;
