@@ -4,5 +4,6 @@ mod again;
 mod behaviour;
 mod data;
 mod report;
+mod scenarios;
 mod start;
 mod watch;
