@@ -21,6 +21,7 @@ pub mod services;
 pub mod store;
 pub mod structure;
 pub mod table;
+pub mod triggers;
 pub mod variables;
 
 use std::future::Future;
@@ -42,6 +43,7 @@ use crate::operations::Health;
 use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
 use crate::services::{Services, WebhookTargets};
 use crate::store::{Store, StoreError};
+use crate::triggers::Triggers;
 use crate::variables::{Variables, WithVariables};
 
 /// How often a quiet gRPC connection is asked whether it lives.
@@ -99,7 +101,8 @@ impl Core {
         let registry = Arc::new(registry);
         let surroundings = Arc::new(WithVariables::new(variables.clone(), Arc::new(NoSurroundings)));
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
-        let metrics = Metrics::new(runtime.clone());
+        let triggers = Triggers::start(store.clone(), runtime.clone());
+        let metrics = Metrics::new(runtime.clone(), triggers);
         let gate = Gate::new(
             store.clone(),
             secrets.hasher.clone(),
