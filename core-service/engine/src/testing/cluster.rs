@@ -270,30 +270,21 @@ impl Cluster {
 
     /// Events of the lease's holder become durable.
     fn commit(&mut self, step: &Step, was_over: bool) {
+        let mut is_over = was_over;
         for event in &step.events {
+            self.journal.push(event.clone());
             match &event.body {
                 EventBody::NodeCompleted { key, .. } | EventBody::NodeFailed { key, .. } => {
                     let is_first = self.done.insert(key.clone());
                     assert!(is_first, "node {} ends twice", key.node);
                 }
                 EventBody::RunResumed { .. } => {
-                    self.resumed = true;
-                    self.done = ended(&self.holder.state);
-                    continue;
+                    (self.resumed, is_over) = (true, false);
+                    self.done = ended(&replay(&self.plan, &self.journal));
                 }
-                _ => {}
+                body => assert!(!is_over, "{body:?} follows the end"),
             }
-            let only_recorded = matches!(
-                event.body,
-                EventBody::NodeCompleted { .. } | EventBody::NodeFailed { .. }
-            );
-            let resumes = step
-                .events
-                .iter()
-                .any(|event| matches!(event.body, EventBody::RunResumed { .. }));
-            assert!(!was_over || only_recorded || resumes, "{event:?} follows the end");
         }
-        self.journal.extend(step.events.iter().cloned());
     }
 
     /// Carries commands out; says whether the run asks to be continued.
