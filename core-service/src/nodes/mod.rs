@@ -3,6 +3,11 @@
 //! A kind with I/O is a [`Kind`] (what it is) and an [`Executor`] (what it does). Absent on purpose: retries, time-outs,
 //! limits and recording; the engine decides those and the runtime does them for every kind alike.
 
+mod app_module;
+pub mod http;
+mod http_request;
+mod parameters;
+
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -11,8 +16,13 @@ use std::sync::Arc;
 use engine::event::NodeKey;
 use engine::failure::NodeError;
 use engine::graph::NATIVE_APP;
-use engine::kind::{Kind, Kinds, Registered, UnknownKind};
+use engine::kind::{Kind, Kinds, NodeSpec, Registered, UnknownKind};
 use serde_json::Value;
+
+use self::app_module::{AppModule, Interpreter};
+use self::http::HttpCaller;
+use self::http_request::{HttpRequest, HttpRequests};
+use crate::connectors::Apps;
 
 /// A future without a name.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -103,6 +113,18 @@ impl Registry {
         }
     }
 
+    /// The engine's own kinds, those that reach outside, and the modules of apps.
+    #[must_use]
+    pub fn with_apps(apps: &Apps, http: &HttpCaller) -> Self {
+        let mut registry = Self::new();
+        registry.add_executed(HttpRequest, Arc::new(HttpRequests(http.clone())));
+        for module in apps.iter().flat_map(AppModule::all) {
+            registry.add(module);
+        }
+        registry.set_interpreter(Arc::new(Interpreter::new(apps.clone(), http.clone())));
+        registry
+    }
+
     /// Adds a kind without I/O of its own.
     pub fn add(&mut self, kind: impl Kind + 'static) {
         self.kinds.add(kind);
@@ -127,6 +149,15 @@ impl Registry {
     #[must_use]
     pub fn kinds(&self) -> &engine::kind::Registry {
         &self.kinds
+    }
+
+    /// The native kinds, by name.
+    #[must_use]
+    pub fn native_specs(&self) -> Vec<NodeSpec> {
+        let native = self.kinds.iter().filter(|kind| kind.spec.app_id == NATIVE_APP);
+        let mut specs: Vec<NodeSpec> = native.map(|kind| kind.spec.clone()).collect();
+        specs.sort_by(|one, other| one.kind.cmp(&other.kind));
+        specs
     }
 
     /// Who executes a module.

@@ -3,7 +3,6 @@
 //! Looked up once in a while for each workflow whose plan reads any; a change made on this node holds at once, one made
 //! on another within a second. Absent on purpose: listing and changing them, which the service does.
 
-mod mask;
 mod surroundings;
 
 use std::collections::{HashMap, HashSet};
@@ -16,8 +15,7 @@ use tokio::sync::OnceCell;
 
 pub use surroundings::WithVariables;
 
-use self::mask::Mask;
-use crate::secret::{Place, SecretError, Vault};
+use crate::secret::{Mask, Place, SecretError, Vault};
 use crate::store::{Store, Variable};
 
 /// How long the variables of a workflow are believed on nodes other than the one that changed them.

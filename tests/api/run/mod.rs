@@ -3,5 +3,6 @@
 mod again;
 mod behaviour;
 mod report;
+mod request;
 mod start;
 mod watch;

@@ -9,6 +9,7 @@ use engine::plan::Plan;
 use super::{Workflows, graph, version_no};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
+use crate::services::credential::check_credentials;
 use crate::services::webhook;
 use crate::store::{self, Deploy, NewDeployment};
 
@@ -30,6 +31,7 @@ impl Workflows {
             let draft = graph::parse(&workflow.draft.graph)?;
             Plan::compile(&draft, &*self.services.registry, &NoCustomFunctions)
                 .map_err(|problems| graph::refusal(&problems))?;
+            check_credentials(&self.services, caller.organization_id(), &draft).await?;
             let frozen = frozen(&draft);
             let new = NewDeployment {
                 expected_updated_at: workflow.updated_at,

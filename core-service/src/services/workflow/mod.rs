@@ -14,6 +14,7 @@ use contract::v1::{self, ErrorReason};
 use engine::expression::NoCustomFunctions;
 use engine::graph::Graph;
 
+use super::credential::credential_problems;
 use super::{Services, graph, service};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
@@ -88,15 +89,18 @@ impl Workflows {
             .workflow(caller.organization_id(), &request.id)
             .await?;
         let graph = graph::parse(&workflow.draft.graph)?;
-        let issues = match engine::plan::Plan::compile(&graph, &*self.services.registry, &NoCustomFunctions) {
-            Ok(plan) => plan
-                .start_nodes(&engine::start::StartFrom::Manual)
-                .err()
-                .map(|error| error.to_string())
-                .into_iter()
-                .collect(),
-            Err(problems) => problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        };
+        let mut issues =
+            match engine::plan::Plan::compile(&graph, &*self.services.registry, &NoCustomFunctions) {
+                Ok(plan) => plan
+                    .start_nodes(&engine::start::StartFrom::Manual)
+                    .err()
+                    .map(|error| error.to_string())
+                    .into_iter()
+                    .collect(),
+                Err(problems) => problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            };
+        let unusable = credential_problems(&self.services, caller.organization_id(), &graph).await?;
+        issues.extend(unusable.iter().map(ToString::to_string));
         let result = v1::ValidateResult {
             valid: issues.is_empty(),
             issues,
