@@ -23,6 +23,7 @@ pub mod secret;
 pub mod services;
 pub mod store;
 pub mod table;
+pub mod triggers;
 pub mod variables;
 
 use std::future::Future;
@@ -48,6 +49,7 @@ use crate::outbound::Outbound;
 use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
 use crate::services::{Services, WebhookTargets};
 use crate::store::{Store, StoreError};
+use crate::triggers::Triggers;
 use crate::variables::{Variables, WithVariables};
 
 /// How often a quiet gRPC connection is asked whether it lives.
@@ -111,7 +113,8 @@ impl Core {
         let variables = Variables::new(store.clone(), secrets.vault.clone());
         let surroundings = Arc::new(WithVariables::new(variables.clone(), Arc::new(NoSurroundings)));
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
-        let metrics = Metrics::new(runtime.clone());
+        let triggers = Triggers::start(store.clone(), runtime.clone());
+        let metrics = Metrics::new(runtime.clone(), triggers);
         let gate = Gate::new(
             store.clone(),
             secrets.hasher.clone(),

@@ -41,6 +41,7 @@ mod invitation;
 mod member;
 mod operations;
 mod run;
+mod schedule;
 mod structure;
 mod tag;
 mod team;

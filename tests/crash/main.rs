@@ -16,6 +16,7 @@
 
 mod callers;
 mod random;
+mod schedules;
 
 use std::collections::BTreeSet;
 
@@ -68,7 +69,7 @@ async fn crash_again_and_again(database_url: Option<String>) {
     );
 }
 
-fn number_from(variable: &str) -> Option<u64> {
+pub(crate) fn number_from(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(
         text.parse()

@@ -34,6 +34,7 @@ mod invitations;
 mod metering;
 mod processes;
 mod runs;
+mod schedules;
 mod signals;
 mod structures;
 mod table_pages;

@@ -91,7 +91,7 @@ fn pause(shared: &Shared, next_due: Option<i64>) -> Duration {
 async fn work_announced(subscription: &mut Subscription) {
     loop {
         match subscription.next().await {
-            Some(notification) if notification.topic == Topic::Changed => {}
+            Some(notification) if !matches!(notification.topic, Topic::Ready | Topic::Signal) => {}
             _ => return,
         }
     }

@@ -33,7 +33,8 @@ const MIGRATIONS: &[Migration] = &[
     migration!(5, "0005_databases"),
     migration!(6, "0006_structures"),
     migration!(7, "0007_functions"),
-    migration!(8, "0008_credentials"),
+    migration!(8, "0008_schedules"),
+    migration!(9, "0009_credentials"),
 ];
 
 /// The advisory lock that lets one node migrate while others wait ("switchyd" as a number).

@@ -31,6 +31,7 @@ mod plan;
 mod process;
 mod run;
 mod run_batch;
+mod schedule;
 mod setting;
 mod signal;
 mod structure;
@@ -50,7 +51,7 @@ pub use activity::{Activity, ActivityFilter, Actor};
 pub use api_key::{ApiKey, Authentication, NewApiKey};
 pub use commit::CommitError;
 pub use credential::{Credential, CredentialChange, CredentialStatus, NewCredential, NewLink};
-pub use deployment::{Deploy, Deployment, NewDeployment, ScheduledWorkflow};
+pub use deployment::{Deploy, Deployment, LiveWorkflow, NewDeployment};
 pub use error::StoreError;
 pub use folder::{Folder, FolderChange, UpdateFolder};
 pub use founding::{Founded, Founding, FoundingKey};
@@ -61,7 +62,7 @@ pub use invitation::{Accept, Invitation, InvitationStatus, Invite, NewInvitation
 pub use member::{Member, Role};
 pub use notify::{Notification, Subscription, Topic};
 pub use open::DatabaseUrl;
-pub use organization::{BillingStatus, Organization, OrganizationChange};
+pub use organization::{BillingStatus, Organization, OrganizationChange, Refusal};
 pub use page::Position;
 pub use plan::Plan;
 pub use process::{ClaimCause, ClaimOne, ClaimedRun, Lease};
@@ -69,6 +70,7 @@ pub use run::{Run, RunStatus};
 pub use run_batch::{
     CreateOutcome, Driver, IdempotencyKey, NewRun, Payload, RunBatch, RunChange, RunSummary, Segment,
 };
+pub use schedule::{DueSchedule, NextWake, Pass, Tick};
 pub use signal::Signal;
 pub use structure::{NewStructure, Structure, StructureChange, StructureCreated};
 pub use table::{ColumnsReplaced, NewTable, RowError, RowOrder, RowQuery, Table, Upsert};
