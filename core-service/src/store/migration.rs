@@ -35,6 +35,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(7, "0007_functions"),
     migration!(8, "0008_schedules"),
     migration!(9, "0009_effects"),
+    migration!(10, "0010_credentials"),
 ];
 
 /// The advisory lock that lets one node migrate while others wait ("switchyd" as a number).

@@ -4,6 +4,7 @@ mod again;
 mod behaviour;
 mod data;
 mod report;
+mod request;
 mod scenarios;
 mod start;
 mod watch;
