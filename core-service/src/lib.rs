@@ -8,6 +8,8 @@ pub mod auth;
 pub mod bootstrap;
 pub mod clock;
 pub mod config;
+pub mod connectors;
+pub mod credentials;
 pub mod error;
 pub mod functions;
 pub mod id;
@@ -15,12 +17,14 @@ pub mod javascript;
 pub mod metrics;
 pub mod nodes;
 pub mod operations;
+pub mod outbound;
 pub mod pages;
 pub mod runtime;
 pub mod sandbox;
 pub mod secret;
 pub mod services;
 pub mod store;
+pub mod structure;
 pub mod table;
 pub mod triggers;
 pub mod variables;
@@ -38,10 +42,14 @@ use tower::Layer as _;
 use crate::auth::{Access, AccessLayer, Gate};
 use crate::bootstrap::{BootstrapError, FirstKey};
 use crate::config::ServeOptions;
+use crate::connectors::{Apps, ManifestError};
+use crate::credentials::Credentials;
 use crate::functions::WithFunctions;
 use crate::metrics::Metrics;
 use crate::nodes::Registry;
+use crate::nodes::http::HttpCaller;
 use crate::operations::Health;
+use crate::outbound::Outbound;
 use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
 use crate::sandbox::{Sandbox, SandboxConfig, SandboxError};
 use crate::services::{Services, WebhookTargets};
@@ -61,6 +69,7 @@ pub struct Core {
     access: AccessLayer,
     metrics: Metrics,
     health: Health,
+    credentials: Credentials,
 }
 
 /// A core that cannot start.
@@ -78,6 +87,9 @@ pub enum OpenError {
     /// The processes for user code.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
+    /// An app of the catalog.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
     /// gRPC reflection.
     #[error("the descriptors cannot be served")]
     Reflection(#[from] tonic_reflection::server::Error),
@@ -98,12 +110,20 @@ impl Core {
         let secrets = bootstrap::secrets(options, &store).await?;
         let first_key = bootstrap::first_start(options, &store, &secrets.hasher).await?;
         let sandbox = Sandbox::start(sandbox_config(options)).await?;
-        let registry = Arc::new(Registry::with_code(sandbox.clone()));
+        let apps = Apps::built_in()?;
+        let outbound = Outbound::new(&options.outbound_allow);
+        let credentials = Credentials::new(store.clone(), secrets.vault.clone(), apps.clone());
+        let http = HttpCaller::new(outbound.clone(), credentials.clone());
         let config = RuntimeConfig {
             lease: Duration::from_millis(options.lease_ms),
             ..RuntimeConfig::default()
         };
         let variables = Variables::new(store.clone(), secrets.vault.clone());
+        let mut registry = Registry::new();
+        registry.add_data_kinds(&store, &variables);
+        registry.add_request_kinds(&apps, &http);
+        registry.add_code_kinds(&sandbox);
+        let registry = Arc::new(registry);
         let functions = Arc::new(WithFunctions::new(sandbox.clone(), Arc::new(NoSurroundings)));
         let surroundings = Arc::new(WithVariables::new(variables.clone(), functions));
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
@@ -120,6 +140,10 @@ impl Core {
             runtime: runtime.clone(),
             registry,
             sandbox,
+            apps,
+            credentials: credentials.clone(),
+            outbound,
+            http,
             targets: WebhookTargets::new(store.clone()),
             vault: secrets.vault,
             variables,
@@ -139,6 +163,7 @@ impl Core {
                 access,
                 metrics,
                 health,
+                credentials,
             },
             first_key,
         ))
@@ -158,6 +183,10 @@ impl Core {
             self.health.clone(),
         )
         .merge(pages::invitation::router(self.store.clone()))
+        .merge(pages::connect::router(
+            self.store.clone(),
+            self.credentials.clone(),
+        ))
     }
 
     /// Serves gRPC until the shutdown comes and what is in flight is done.

@@ -1,5 +1,7 @@
 //! `function_call`: a custom function as a node.
 
+use std::sync::Arc;
+
 use engine::expression::{CompiledValue, CustomFunctions, ParseError};
 use engine::failure::NodeError;
 use engine::graph::{FrozenFunction, Node};
@@ -9,24 +11,22 @@ use engine::scope::NodeScope;
 use serde_json::{Map, Value, json};
 
 use super::js_code::run;
-use super::{BoxFuture, Executed, Execution, Executor};
+use super::{BoxFuture, Executed, Execution, Executor, Registry};
 use crate::functions;
 use crate::sandbox::Sandbox;
 
 /// What the kind is.
-pub struct FunctionCall;
+struct FunctionCall;
 
 /// What it does.
-pub struct RunFunction {
+struct RunFunction {
     sandbox: Sandbox,
 }
 
-impl RunFunction {
-    /// Runs functions in this sandbox.
-    #[must_use]
-    pub fn new(sandbox: Sandbox) -> Self {
-        Self { sandbox }
-    }
+/// Adds the kind.
+pub(super) fn register(registry: &mut Registry, sandbox: &Sandbox) {
+    let sandbox = sandbox.clone();
+    registry.add_executed(FunctionCall, Arc::new(RunFunction { sandbox }));
 }
 
 impl Kind for FunctionCall {

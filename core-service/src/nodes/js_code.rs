@@ -10,7 +10,7 @@ use engine::params::{Completeness, FieldSpec, FieldType, ParamProblem};
 use engine::scope::NodeScope;
 use serde_json::{Map, Value, json};
 
-use super::{BoxFuture, Executed, Execution, Executor};
+use super::{BoxFuture, Executed, Execution, Executor, Registry};
 use crate::javascript::{self, Mentions};
 use crate::sandbox::{Call, Form, Sandbox, SandboxError};
 
@@ -24,19 +24,17 @@ const MAX_CODE: usize = 256 << 10;
 const PARAMETERS: [&str; 5] = ["input", "nodes", "item", "index", "run"];
 
 /// What the kind is.
-pub struct JsCode;
+struct JsCode;
 
 /// What it does.
-pub struct RunJsCode {
+struct RunJsCode {
     sandbox: Sandbox,
 }
 
-impl RunJsCode {
-    /// Runs code in this sandbox.
-    #[must_use]
-    pub fn new(sandbox: Sandbox) -> Self {
-        Self { sandbox }
-    }
+/// Adds the kind.
+pub(super) fn register(registry: &mut Registry, sandbox: &Sandbox) {
+    let sandbox = sandbox.clone();
+    registry.add_executed(JsCode, Arc::new(RunJsCode { sandbox }));
 }
 
 impl Kind for JsCode {

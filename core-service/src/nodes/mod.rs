@@ -3,8 +3,16 @@
 //! A kind with I/O is a [`Kind`] (what it is) and an [`Executor`] (what it does). Absent on purpose: retries, time-outs,
 //! limits and recording; the engine decides those and the runtime does them for every kind alike.
 
+mod app_module;
+mod database;
 mod function_call;
+pub mod http;
+mod http_request;
 mod js_code;
+mod parameters;
+mod request;
+mod structure_validate;
+mod variable_set;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -14,10 +22,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use engine::event::{LogLine, NodeKey};
 use engine::failure::NodeError;
 use engine::graph::NATIVE_APP;
-use engine::kind::{Kind, Kinds, Registered, UnknownKind};
+use engine::kind::{Kind, Kinds, NodeSpec, Registered, UnknownKind};
 use serde_json::Value;
 
+use self::app_module::{AppModule, Interpreter};
+use self::http::HttpCaller;
+use self::http_request::{HttpRequest, HttpRequests};
+use crate::connectors::Apps;
 use crate::sandbox::Sandbox;
+use crate::store::Store;
+use crate::variables::Variables;
 
 /// A future without a name.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -37,6 +51,9 @@ pub struct Execution {
     pub key: NodeKey,
     /// The attempt at the node, from 1.
     pub attempt: u32,
+    /// When the node began in its run, epoch milliseconds. The same for all its attempts, also after a crash; another one
+    /// when somebody lets the node run again.
+    pub started_at_ms: i64,
     /// The app whose module the node is.
     pub app_id: String,
     /// The app's module, or the native kind.
@@ -133,14 +150,26 @@ impl Registry {
         }
     }
 
-    /// The engine's own kinds, and those that run code of users.
-    #[must_use]
-    pub fn with_code(sandbox: Sandbox) -> Self {
-        let mut registry = Self::new();
-        let functions = function_call::RunFunction::new(sandbox.clone());
-        registry.add_executed(function_call::FunctionCall, Arc::new(functions));
-        registry.add_executed(js_code::JsCode, Arc::new(js_code::RunJsCode::new(sandbox)));
-        registry
+    /// Adds the kinds that run code of users.
+    pub fn add_code_kinds(&mut self, sandbox: &Sandbox) {
+        function_call::register(self, sandbox);
+        js_code::register(self, sandbox);
+    }
+
+    /// Adds the kinds that keep data in the service itself.
+    pub fn add_data_kinds(&mut self, store: &Store, variables: &Variables) {
+        database::register(self, store);
+        variable_set::register(self, variables);
+        structure_validate::register(self, store);
+    }
+
+    /// Adds the kinds that call other services, and the modules of apps.
+    pub fn add_request_kinds(&mut self, apps: &Apps, http: &HttpCaller) {
+        self.add_executed(HttpRequest, Arc::new(HttpRequests(http.clone())));
+        for module in apps.iter().flat_map(AppModule::all) {
+            self.add(module);
+        }
+        self.set_interpreter(Arc::new(Interpreter::new(apps.clone(), http.clone())));
     }
 
     /// Adds a kind without I/O of its own.
@@ -167,6 +196,15 @@ impl Registry {
     #[must_use]
     pub fn kinds(&self) -> &engine::kind::Registry {
         &self.kinds
+    }
+
+    /// The native kinds, by name.
+    #[must_use]
+    pub fn native_specs(&self) -> Vec<NodeSpec> {
+        let native = self.kinds.iter().filter(|kind| kind.spec.app_id == NATIVE_APP);
+        let mut specs: Vec<NodeSpec> = native.map(|kind| kind.spec.clone()).collect();
+        specs.sort_by(|one, other| one.kind.cmp(&other.kind));
+        specs
     }
 
     /// Who executes a module.

@@ -3,7 +3,10 @@
 mod again;
 mod behaviour;
 mod code;
+mod data;
 mod function;
 mod report;
+mod request;
+mod scenarios;
 mod start;
 mod watch;

@@ -34,6 +34,10 @@ impl Workflows {
                 .await?;
             Plan::compile(&draft, &*self.services.registry, &callable)
                 .map_err(|problems| graph::refusal(&problems))?;
+            let broken = self.broken_references(caller.organization_id(), &draft).await?;
+            if !broken.is_empty() {
+                return Err(graph::refusal(&broken));
+            }
             let frozen = frozen(&draft, &callable);
             let new = NewDeployment {
                 expected_updated_at: workflow.updated_at,

@@ -4,6 +4,7 @@ mod deploy;
 mod edit;
 mod list;
 mod ops;
+mod references;
 mod resolve;
 mod tags;
 
@@ -89,7 +90,7 @@ impl Workflows {
             .services
             .callable(caller.organization_id(), &request.id)
             .await?;
-        let issues = match engine::plan::Plan::compile(&graph, &*self.services.registry, &callable) {
+        let mut issues = match engine::plan::Plan::compile(&graph, &*self.services.registry, &callable) {
             Ok(plan) => plan
                 .start_nodes(&engine::start::StartFrom::Manual)
                 .err()
@@ -98,6 +99,8 @@ impl Workflows {
                 .collect(),
             Err(problems) => problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
         };
+        let broken = self.broken_references(caller.organization_id(), &graph).await?;
+        issues.extend(broken.iter().map(ToString::to_string));
         let result = v1::ValidateResult {
             valid: issues.is_empty(),
             issues,
