@@ -93,6 +93,8 @@ fn start(program: &PathBuf) -> io::Result<(Child, Socket)> {
     let (ours, theirs) = Socket::pair()?;
     ours.set_nonblocking(true)?;
     let child = Command::new(program)
+        // What lists of processes show.
+        .arg0("switchyard")
         .arg(worker::COMMAND)
         .env_clear()
         .current_dir("/")
