@@ -184,7 +184,10 @@ async fn a_node_calls_a_function(world: &World) {
             "names the function fn_none, which does not exist",
         ),
         (json!({ "functionId": foreign }), "does not exist"),
-        (json!({ "functionId": id }), "arguments.first: is required by full"),
+        (
+            json!({ "functionId": id }),
+            "arguments.first: is required by full",
+        ),
         (
             json!({ "functionId": id, "arguments": { "first": 1, "x": 2 } }),
             "arguments.x: is no parameter of full",
