@@ -191,6 +191,7 @@ fn start(organization_id: String) -> StartRun {
         },
         idempotency: None,
         created_by: None,
+        actor: None,
         metered: false,
     }
 }

@@ -72,5 +72,6 @@ pub(crate) fn start(organization_id: &str, graph: &Value, input: Value) -> Start
         idempotency: None,
         created_by: None,
         metered: false,
+        actor: None,
     }
 }

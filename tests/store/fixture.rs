@@ -115,6 +115,7 @@ impl Fixture {
             idempotency: None,
             segments: vec![segment(0)],
             timers: Vec::new(),
+            activity: Vec::new(),
         }
     }
 
@@ -148,7 +149,7 @@ impl Fixture {
     }
 
     pub(crate) async fn commit(&self, lease: &Lease, batch: RunBatch) -> Vec<CreateOutcome> {
-        self.store.commit_runs(lease, &batch).await.unwrap()
+        self.store.commit_runs(lease, &batch).await.unwrap().creates
     }
 }
 

@@ -65,7 +65,8 @@ pub use plan::Plan;
 pub use process::{ClaimCause, ClaimOne, ClaimedRun, Lease};
 pub use run::{Run, RunStatus};
 pub use run_batch::{
-    CreateOutcome, Driver, IdempotencyKey, NewRun, Payload, RunBatch, RunChange, RunSummary, Segment,
+    BatchOutcome, ChangeOutcome, CreateOutcome, Driver, IdempotencyKey, NewRun, Payload, RunActivity,
+    RunBatch, RunChange, RunSummary, Segment,
 };
 pub use signal::Signal;
 pub use structure::{NewStructure, Structure, StructureChange, StructureCreated};
