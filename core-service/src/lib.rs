@@ -136,7 +136,7 @@ impl Core {
         self.access.layer(self.routes.clone())
     }
 
-    /// `/readyz`, `/metrics` and the pages for people, for whoever serves HTTP.
+    /// `/readyz` and `/metrics`, for whoever serves HTTP.
     pub fn operations(&self) -> axum::Router {
         operations::router(
             self.store.clone(),
@@ -144,7 +144,6 @@ impl Core {
             self.metrics.clone(),
             self.health.clone(),
         )
-        .merge(pages::invitation::router(self.store.clone()))
     }
 
     /// Serves gRPC until the shutdown comes and what is in flight is done.
