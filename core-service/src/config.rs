@@ -9,9 +9,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use ipnet::IpNet;
 
 use crate::admin::AdminCommand;
 use crate::auth::is_region;
+use crate::outbound::network;
 use crate::secret::{MASTER_KEY_VARIABLE, Secret};
 use crate::store::DatabaseUrl;
 
@@ -91,9 +93,10 @@ pub struct ServeOptions {
         long,
         env = "SWITCHYARD_OUTBOUND_ALLOW",
         value_name = "NETWORK",
-        value_delimiter = ','
+        value_delimiter = ',',
+        value_parser = network
     )]
-    pub outbound_allow: Vec<String>,
+    pub outbound_allow: Vec<IpNet>,
     /// Serve the gRPC core alone, for facades on machines of their own.
     #[arg(long, env = "SWITCHYARD_NO_REST")]
     pub no_rest: bool,
@@ -276,11 +279,18 @@ mod tests {
     fn a_file_speaks_of_serving_with_and_without_the_word() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("switchyard.toml");
-        std::fs::write(&path, "region = \"eu1\"\nregions = [\"us1=https://us1.test\"]\n").unwrap();
+        std::fs::write(
+            &path,
+            "region = \"eu1\"\nregions = [\"us1=https://us1.test\"]\n\
+             outbound-allow = [\"127.0.0.0/8\", \"fd00::1\"]\n",
+        )
+        .unwrap();
         let path = path.to_str().unwrap();
         let line = read(&["--config", path]).unwrap();
         assert_eq!(line.serve.region, "eu1");
         assert_eq!(line.serve.regions().others["us1"], "https://us1.test");
+        let allowed = line.serve.outbound_allow.iter().map(ToString::to_string);
+        assert_eq!(allowed.collect::<Vec<_>>(), ["127.0.0.0/8", "fd00::1/128"]);
         let Some(Command::Serve(serve)) = read(&["serve", "--config", path]).unwrap().command else {
             panic!("serve is a command");
         };
@@ -292,6 +302,7 @@ mod tests {
         assert!(read(&["--config", "/nowhere.toml"]).is_err());
         assert!(read(&["--region", "Ä"]).is_err());
         assert!(read(&["--lease-ms", "1"]).is_err());
+        assert!(read(&["--outbound-allow", "127.0.0.0/8,localhost"]).is_err());
     }
 
     #[test]

@@ -15,7 +15,9 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod callers;
+mod effects;
 mod random;
+mod schedules;
 
 use std::collections::BTreeSet;
 
@@ -124,7 +126,7 @@ impl Account {
     }
 }
 
-fn number_from(variable: &str) -> Option<u64> {
+pub(crate) fn number_from(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(
         text.parse()

@@ -9,10 +9,12 @@ mod activity;
 mod api_key;
 mod batch;
 mod commit;
+mod credential;
 mod credit;
 mod database;
 mod deployment;
 mod dialect;
+mod effect;
 mod error;
 mod folder;
 mod founding;
@@ -30,6 +32,7 @@ mod plan;
 mod process;
 mod run;
 mod run_batch;
+mod schedule;
 mod setting;
 mod signal;
 mod structure;
@@ -48,7 +51,9 @@ mod wrapped_key;
 pub use activity::{Activity, ActivityFilter, Actor};
 pub use api_key::{ApiKey, Authentication, NewApiKey};
 pub use commit::CommitError;
-pub use deployment::{Deploy, Deployment, NewDeployment, ScheduledWorkflow};
+pub use credential::{Credential, CredentialChange, CredentialStatus, NewCredential, NewLink};
+pub use deployment::{Deploy, Deployment, LiveWorkflow, NewDeployment};
+pub use effect::Effect;
 pub use error::StoreError;
 pub use folder::{Folder, FolderChange, UpdateFolder};
 pub use founding::{Founded, Founding, FoundingKey};
@@ -59,7 +64,7 @@ pub use invitation::{Accept, Invitation, InvitationStatus, Invite, NewInvitation
 pub use member::{Member, Role};
 pub use notify::{Notification, Subscription, Topic};
 pub use open::DatabaseUrl;
-pub use organization::{BillingStatus, Organization, OrganizationChange};
+pub use organization::{BillingStatus, Organization, OrganizationChange, Refusal};
 pub use page::Position;
 pub use plan::Plan;
 pub use process::{ClaimCause, ClaimOne, ClaimedRun, Lease};
@@ -68,13 +73,16 @@ pub use run_batch::{
     BatchOutcome, ChangeOutcome, CreateOutcome, Driver, IdempotencyKey, NewRun, Payload, RunActivity,
     RunBatch, RunChange, RunSummary, Segment,
 };
+pub use schedule::{DueSchedule, NextWake, Pass, Tick};
 pub use signal::Signal;
 pub use structure::{NewStructure, Structure, StructureChange, StructureCreated};
-pub use table::{ColumnsReplaced, NewTable, RowError, RowOrder, RowQuery, Table, Upsert};
+pub use table::{
+    ColumnsReplaced, NewTable, RowError, RowOrder, RowQuery, RowWrite, RowsWritten, Table, Upsert,
+};
 pub use tag::Tag;
 pub use team::Team;
 pub use timer::Timer;
-pub use variable::{NewVariable, Variable};
+pub use variable::{NewVariable, Variable, VariableWrite};
 pub use version::Version;
 pub use webhook::{Binding, Mint, NewWebhook, Webhook, WebhookTarget};
 pub use workflow::{Delete, Draft, NewWorkflow, Save, Workflow, WorkflowChange};

@@ -93,7 +93,7 @@ impl Runs {
     async fn check_bill(&self, caller: &Authorized<WorkflowWrite>) -> Result<bool> {
         let organization = self.services.store.organization(caller.organization_id()).await?;
         start::check_billing(&organization)?;
-        Ok(start::is_metered(&organization))
+        Ok(organization.is_metered())
     }
 }
 
