@@ -4,7 +4,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use contract::v1::{ErrorReason, ServePageRequest, ServePageResponse};
 use prost::Message;
-use tonic::Code;
+use tonic::Status;
 
 use crate::Facade;
 use crate::call::Call;
@@ -46,20 +46,23 @@ async fn forward(facade: &Facade, request: Request) -> Result<Response, Failure>
         metadata: metadata::of_request(&parts, config),
         timeout: config.call_timeout,
     };
-    let answer = match call.unary(request.encode_to_vec().into()).await {
-        Ok(answer) => answer.into_inner(),
-        // A core without any pages has none at this path.
-        Err(status) if matches!(status.code(), Code::NotFound | Code::Unimplemented) => {
-            return Err(no_such_path());
-        }
-        Err(status) => return Err(status.into()),
-    };
+    let answer = call.unary(request.encode_to_vec().into()).await;
+    let answer = answer.map_err(refusal)?.into_inner();
     let answer = ServePageResponse::decode(answer).map_err(|error| {
         Failure::internal(format_args!(
             "the core's answer to a page's request cannot be read: {error}"
         ))
     })?;
     raw::response(answer.status, answer.headers, answer.body)
+}
+
+/// A core that has no such page, or no pages at all, has no such path.
+fn refusal(status: Status) -> Failure {
+    let failure = Failure::from(status);
+    match failure.reason {
+        ErrorReason::NotFound | ErrorReason::Unimplemented => no_such_path(),
+        _ => failure,
+    }
 }
 
 fn no_such_path() -> Failure {
