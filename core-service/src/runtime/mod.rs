@@ -7,7 +7,7 @@
 //!   on. `take_up`: a run that was claimed. `request`: what is asked of runs from outside; `watch`: waiting for them.
 //! - `journal`: the one writer, which commits what all runs have to say in batches.
 //! - `lease`, `claim`: which runs are this process's, and finding those that are nobody's.
-//! - `plans`, `surroundings`: what runs follow and what they reach. `limits`, `pace`: what keeps one organization, or one
+//! - `plans`, `surroundings`: what runs follow and what they reach; `calls`: the custom functions that they call. `limits`, `pace`: what keeps one organization, or one
 //!   workflow that computes for long, from holding up the others.
 //!
 //! Everything that queues is bounded: writes (`write_queue`; beyond, starts are refused and runs wait), starts and live
@@ -19,6 +19,7 @@
 //! Absent on purpose: permissions and billing (services), what nodes do (`nodes`), what starts runs by itself
 //! (`triggers`).
 
+mod calls;
 mod claim;
 mod config;
 mod context;
@@ -55,6 +56,7 @@ use serde_json::Value;
 use tokio::sync::{Notify, Semaphore, watch as channel};
 use tokio::time::{Instant, timeout};
 
+pub use calls::{Calls, FunctionAnswer, FunctionCall};
 pub use config::RuntimeConfig;
 pub use error::{PlanError, ReportError, RequestError, RuntimeError, StartRunError};
 pub use metrics::MetricsSnapshot;

@@ -14,7 +14,7 @@ use crate::clock;
 use crate::error::{Error, Result};
 use crate::runtime::{GraphRef, PlanError, StartRun, StartRunError, Started, Trigger};
 use crate::services::credential::check_credentials;
-use crate::services::{Services, graph, workflow};
+use crate::services::{Services, graph};
 use crate::store::{IdempotencyKey, Organization, Refusal};
 
 /// How long an idempotency key finds its run, in milliseconds.
@@ -52,11 +52,19 @@ pub(super) async fn by_call(
         node_id: from_node,
         webhook_id: None,
     };
+    let frozen = services
+        .freeze(
+            caller.organization_id(),
+            &workflow.id,
+            &draft,
+            &workflow.draft.graph,
+        )
+        .await?;
     let run = StartRun {
         organization_id: caller.organization_id().to_owned(),
         workflow_id: workflow.id,
         workflow_name: workflow.name,
-        graph: GraphRef::Frozen(workflow::frozen(&draft)),
+        graph: GraphRef::Frozen(frozen),
         version_no: None,
         start,
         trigger,
