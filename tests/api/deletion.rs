@@ -40,7 +40,7 @@ async fn of_several_deletes_at_once_one_wins(world: &World) {
             assert_eq!(delete_at_once(world, &path).await, one_then(200, 404), "{path}");
         }
     }
-    let body = json!({ "value": "x", "isSecret": true });
+    let body = json!({ "value": "hunter22", "isSecret": true });
     let made = world.api.put("/variables/X", body).await.data(201);
     let path = format!("/variables/{}", text(&made["id"]));
     assert_eq!(delete_at_once(world, &path).await, one_then(200, 404), "{path}");
