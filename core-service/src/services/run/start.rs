@@ -205,6 +205,7 @@ impl From<StartRunError> for Error {
         match error {
             StartRunError::Plan(PlanError::Problems(problems)) => graph::refusal(&problems),
             StartRunError::Plan(PlanError::NotFound) => Self::not_found("graph"),
+            StartRunError::Plan(PlanError::Store(error)) => error.into(),
             StartRunError::Start(StartError::UnknownNode(id)) => Self::invalid(
                 "nodeId",
                 format!("names node {id}, which the workflow does not have"),
