@@ -29,10 +29,10 @@ macro_rules! on_both_databases {
     };
 }
 
-mod access;
 mod activity;
 mod admin;
 mod catalog;
+mod conformance;
 mod credential;
 mod database;
 mod folder;
