@@ -29,11 +29,11 @@ macro_rules! on_both_databases {
     };
 }
 
-mod access;
 mod activity;
 mod admin;
 mod billing;
 mod catalog;
+mod conformance;
 mod credential;
 mod database;
 mod deletion;
