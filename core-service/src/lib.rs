@@ -22,6 +22,7 @@ pub mod runtime;
 pub mod secret;
 pub mod services;
 pub mod store;
+pub mod structure;
 pub mod table;
 pub mod triggers;
 pub mod variables;
@@ -105,12 +106,15 @@ impl Core {
         let outbound = Outbound::new(&options.outbound_allow);
         let credentials = Credentials::new(store.clone(), secrets.vault.clone(), apps.clone());
         let http = HttpCaller::new(outbound.clone(), credentials.clone());
-        let registry = Arc::new(Registry::with_apps(&apps, &http));
         let config = RuntimeConfig {
             lease: Duration::from_millis(options.lease_ms),
             ..RuntimeConfig::default()
         };
         let variables = Variables::new(store.clone(), secrets.vault.clone());
+        let mut registry = Registry::new();
+        registry.add_data_kinds(&store, &variables);
+        registry.add_request_kinds(&apps, &http);
+        let registry = Arc::new(registry);
         let surroundings = Arc::new(WithVariables::new(variables.clone(), Arc::new(NoSurroundings)));
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
         let triggers = Triggers::start(store.clone(), runtime.clone());

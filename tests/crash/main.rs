@@ -15,6 +15,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod callers;
+mod effects;
 mod random;
 mod schedules;
 

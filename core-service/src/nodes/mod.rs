@@ -4,9 +4,13 @@
 //! limits and recording; the engine decides those and the runtime does them for every kind alike.
 
 mod app_module;
+mod database;
 pub mod http;
 mod http_request;
 mod parameters;
+mod request;
+mod structure_validate;
+mod variable_set;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -23,6 +27,8 @@ use self::app_module::{AppModule, Interpreter};
 use self::http::HttpCaller;
 use self::http_request::{HttpRequest, HttpRequests};
 use crate::connectors::Apps;
+use crate::store::Store;
+use crate::variables::Variables;
 
 /// A future without a name.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -42,6 +48,9 @@ pub struct Execution {
     pub key: NodeKey,
     /// The attempt at the node, from 1.
     pub attempt: u32,
+    /// When the node began in its run, epoch milliseconds. The same for all its attempts, also after a crash; another one
+    /// when somebody lets the node run again.
+    pub started_at_ms: i64,
     /// The app whose module the node is.
     pub app_id: String,
     /// The app's module, or the native kind.
@@ -113,16 +122,20 @@ impl Registry {
         }
     }
 
-    /// The engine's own kinds, those that reach outside, and the modules of apps.
-    #[must_use]
-    pub fn with_apps(apps: &Apps, http: &HttpCaller) -> Self {
-        let mut registry = Self::new();
-        registry.add_executed(HttpRequest, Arc::new(HttpRequests(http.clone())));
+    /// Adds the kinds that keep data in the service itself.
+    pub fn add_data_kinds(&mut self, store: &Store, variables: &Variables) {
+        database::register(self, store);
+        variable_set::register(self, variables);
+        structure_validate::register(self, store);
+    }
+
+    /// Adds the kinds that call other services, and the modules of apps.
+    pub fn add_request_kinds(&mut self, apps: &Apps, http: &HttpCaller) {
+        self.add_executed(HttpRequest, Arc::new(HttpRequests(http.clone())));
         for module in apps.iter().flat_map(AppModule::all) {
-            registry.add(module);
+            self.add(module);
         }
-        registry.set_interpreter(Arc::new(Interpreter::new(apps.clone(), http.clone())));
-        registry
+        self.set_interpreter(Arc::new(Interpreter::new(apps.clone(), http.clone())));
     }
 
     /// Adds a kind without I/O of its own.

@@ -14,6 +14,7 @@ mod credit;
 mod database;
 mod deployment;
 mod dialect;
+mod effect;
 mod error;
 mod folder;
 mod founding;
@@ -52,6 +53,7 @@ pub use api_key::{ApiKey, Authentication, NewApiKey};
 pub use commit::CommitError;
 pub use credential::{Credential, CredentialChange, CredentialStatus, NewCredential, NewLink};
 pub use deployment::{Deploy, Deployment, LiveWorkflow, NewDeployment};
+pub use effect::Effect;
 pub use error::StoreError;
 pub use folder::{Folder, FolderChange, UpdateFolder};
 pub use founding::{Founded, Founding, FoundingKey};
@@ -73,11 +75,13 @@ pub use run_batch::{
 pub use schedule::{DueSchedule, NextWake, Pass, Tick};
 pub use signal::Signal;
 pub use structure::{NewStructure, Structure, StructureChange, StructureCreated};
-pub use table::{ColumnsReplaced, NewTable, RowError, RowOrder, RowQuery, Table, Upsert};
+pub use table::{
+    ColumnsReplaced, NewTable, RowError, RowOrder, RowQuery, RowWrite, RowsWritten, Table, Upsert,
+};
 pub use tag::Tag;
 pub use team::Team;
 pub use timer::Timer;
-pub use variable::{NewVariable, Variable};
+pub use variable::{NewVariable, Variable, VariableWrite};
 pub use version::Version;
 pub use webhook::{Binding, Mint, NewWebhook, Webhook, WebhookTarget};
 pub use workflow::{Delete, Draft, NewWorkflow, Save, Workflow, WorkflowChange};

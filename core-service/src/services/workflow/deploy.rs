@@ -9,7 +9,6 @@ use engine::plan::Plan;
 use super::{Workflows, graph, version_no};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
-use crate::services::credential::check_credentials;
 use crate::services::webhook;
 use crate::store::{self, Deploy, NewDeployment};
 
@@ -31,7 +30,10 @@ impl Workflows {
             let draft = graph::parse(&workflow.draft.graph)?;
             Plan::compile(&draft, &*self.services.registry, &NoCustomFunctions)
                 .map_err(|problems| graph::refusal(&problems))?;
-            check_credentials(&self.services, caller.organization_id(), &draft).await?;
+            let broken = self.broken_references(caller.organization_id(), &draft).await?;
+            if !broken.is_empty() {
+                return Err(graph::refusal(&broken));
+            }
             let frozen = frozen(&draft);
             let new = NewDeployment {
                 expected_updated_at: workflow.updated_at,

@@ -4,6 +4,7 @@ mod deploy;
 mod edit;
 mod list;
 mod ops;
+mod references;
 mod resolve;
 mod tags;
 
@@ -14,7 +15,6 @@ use contract::v1::{self, ErrorReason};
 use engine::expression::NoCustomFunctions;
 use engine::graph::Graph;
 
-use super::credential::credential_problems;
 use super::{Services, graph, service};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
@@ -99,8 +99,8 @@ impl Workflows {
                     .collect(),
                 Err(problems) => problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
             };
-        let unusable = credential_problems(&self.services, caller.organization_id(), &graph).await?;
-        issues.extend(unusable.iter().map(ToString::to_string));
+        let broken = self.broken_references(caller.organization_id(), &graph).await?;
+        issues.extend(broken.iter().map(ToString::to_string));
         let result = v1::ValidateResult {
             valid: issues.is_empty(),
             issues,
