@@ -69,7 +69,6 @@ pub struct Core {
     access: AccessLayer,
     metrics: Metrics,
     health: Health,
-    credentials: Credentials,
 }
 
 /// A core that cannot start.
@@ -141,7 +140,7 @@ impl Core {
             registry,
             sandbox,
             apps,
-            credentials: credentials.clone(),
+            credentials,
             outbound,
             http,
             targets: WebhookTargets::new(store.clone()),
@@ -163,7 +162,6 @@ impl Core {
                 access,
                 metrics,
                 health,
-                credentials,
             },
             first_key,
         ))
@@ -174,7 +172,7 @@ impl Core {
         self.access.layer(self.routes.clone())
     }
 
-    /// `/readyz`, `/metrics` and the pages for people, for whoever serves HTTP.
+    /// `/readyz` and `/metrics`, for whoever serves HTTP.
     pub fn operations(&self) -> axum::Router {
         operations::router(
             self.store.clone(),
@@ -182,11 +180,6 @@ impl Core {
             self.metrics.clone(),
             self.health.clone(),
         )
-        .merge(pages::invitation::router(self.store.clone()))
-        .merge(pages::connect::router(
-            self.store.clone(),
-            self.credentials.clone(),
-        ))
     }
 
     /// Serves gRPC until the shutdown comes and what is in flight is done.

@@ -24,6 +24,7 @@ use super::progress::Progress;
 use super::request::{Answered, Reply, Request};
 use super::timers::Timers;
 use crate::clock;
+use crate::store::{Actor, RunActivity};
 
 pub(super) struct LiveRun {
     pub(super) shared: Arc<Shared>,
@@ -63,6 +64,16 @@ pub(super) struct Stretch {
     /// Sent once it is durable.
     pub(super) answers: Vec<(Reply, Answered)>,
     pub(super) signals_done: Vec<String>,
+    /// Written with it.
+    pub(super) activity: Vec<RunActivity>,
+    /// It starts the run again, which may be refused; nothing more belongs to it then.
+    pub(super) restart: Option<Restart>,
+}
+
+/// A run that had ended is to go on.
+pub(super) struct Restart {
+    /// Who asked for it.
+    pub(super) reply: Option<Reply>,
 }
 
 /// What became of a stretch.
@@ -86,8 +97,19 @@ pub(super) enum Arrival {
 /// An input that could not be taken in before custom functions had answered.
 pub(super) struct HeldBack {
     pub(super) input: Input,
-    /// Who asked for it, and by which signal.
+    pub(super) asked: Option<Asked>,
+}
+
+/// Who asked for an input, and what follows for them once it is taken in.
+pub(super) struct Asked {
+    pub(super) actor: Actor,
+    /// What the activity feed calls it.
+    pub(super) action: &'static str,
+    /// It lets a run that had ended go on.
+    pub(super) restarts: bool,
+    /// Nobody waits for the answer to a signal.
     pub(super) reply: Option<Reply>,
+    /// The signal that brought it.
     pub(super) signal_id: Option<String>,
 }
 
@@ -160,7 +182,7 @@ impl LiveRun {
                 return Some(Err(Panicked));
             }
             // Until functions have answered, nothing else is taken in: the run's clock stands still.
-            arrival = match self.context.lacks_answers() {
+            arrival = match stretch.restart.is_some() || self.context.lacks_answers() {
                 true => None,
                 false => self.ready_arrival(),
             };
@@ -171,11 +193,14 @@ impl LiveRun {
     /// What is to be done at once; a request may come before the answers of custom functions that it needs.
     async fn next_due(&mut self) -> Option<Arrival> {
         let generation = self.held.generation;
+        // A run that is about to begin again has no state that a request could be about.
+        let restarts = |held_back: &HeldBack| held_back.asked.as_ref().is_some_and(|asked| asked.restarts);
+        let is_restarting = self.held_back.iter().any(restarts);
         if self.context.lacks_answers() {
             tokio::select! {
                 biased;
                 () = self.shared.lease.ended(generation) => return None,
-                request = self.seat.mailbox.recv() => return request.map(Arrival::Request),
+                request = self.seat.mailbox.recv(), if !is_restarting => return request.map(Arrival::Request),
                 () = self.shared.drained() => return None,
                 () = self.context.bring_answers() => {}
             }

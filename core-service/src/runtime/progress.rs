@@ -106,10 +106,14 @@ impl Progress {
 
     /// Who goes on after this was made durable.
     pub(super) fn next(&self, state: &RunState, timers: &Timers, keep_waiting: Duration) -> Next {
+        // Also when it has ended and is to go on once functions have answered.
+        if self.asks_to_continue() {
+            return Next::Drive;
+        }
         if state.finished().is_some() {
             return Next::Over;
         }
-        if self.asks_to_continue() || state.status() != RunStatus::Waiting {
+        if state.status() != RunStatus::Waiting {
             return Next::Drive;
         }
         let due_at_ms = timers.next_due();
