@@ -65,7 +65,6 @@ pub struct Core {
     access: AccessLayer,
     metrics: Metrics,
     health: Health,
-    credentials: Credentials,
 }
 
 /// A core that cannot start.
@@ -130,7 +129,7 @@ impl Core {
             runtime: runtime.clone(),
             registry,
             apps,
-            credentials: credentials.clone(),
+            credentials,
             outbound,
             http,
             targets: WebhookTargets::new(store.clone()),
@@ -152,7 +151,6 @@ impl Core {
                 access,
                 metrics,
                 health,
-                credentials,
             },
             first_key,
         ))
@@ -163,7 +161,7 @@ impl Core {
         self.access.layer(self.routes.clone())
     }
 
-    /// `/readyz`, `/metrics` and the pages for people, for whoever serves HTTP.
+    /// `/readyz` and `/metrics`, for whoever serves HTTP.
     pub fn operations(&self) -> axum::Router {
         operations::router(
             self.store.clone(),
@@ -171,11 +169,6 @@ impl Core {
             self.metrics.clone(),
             self.health.clone(),
         )
-        .merge(pages::invitation::router(self.store.clone()))
-        .merge(pages::connect::router(
-            self.store.clone(),
-            self.credentials.clone(),
-        ))
     }
 
     /// Serves gRPC until the shutdown comes and what is in flight is done.

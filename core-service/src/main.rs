@@ -22,7 +22,7 @@ const DRAIN_RUNS: Duration = Duration::from_secs(4);
 fn main() -> ExitCode {
     let command_line = match CommandLine::read(std::env::args_os()) {
         Ok(command_line) => command_line,
-        Err(ConfigError::CommandLine(error)) => error.exit(),
+        Err(ConfigError::Options(configuration::Error::CommandLine(error))) => error.exit(),
         Err(error) => return fail(&error),
     };
     let ran = tokio::runtime::Runtime::new()

@@ -31,6 +31,7 @@ macro_rules! on_both_databases {
 
 mod activity;
 mod admin;
+mod billing;
 mod catalog;
 mod conformance;
 mod credential;
@@ -40,6 +41,7 @@ mod function;
 mod invitation;
 mod member;
 mod operations;
+mod rate;
 mod run;
 mod schedule;
 mod structure;
@@ -50,3 +52,4 @@ mod variable;
 mod webhook;
 mod workflow;
 mod world;
+mod writes;

@@ -29,15 +29,15 @@ pub(super) struct RunContext {
 }
 
 impl RunContext {
-    /// The same run at a later attempt.
-    pub(super) fn at_attempt(&self, attempt: u32) -> Self {
+    /// The same run started again, at this attempt.
+    pub(super) fn restarted(&self, attempt: u32, metered: bool) -> Self {
         Self {
             run_id: Arc::clone(&self.run_id),
             organization_id: Arc::clone(&self.organization_id),
             workflow_id: Arc::clone(&self.workflow_id),
             created_at: self.created_at,
             attempt,
-            metered: self.metered,
+            metered,
             record: self.record.clone(),
             plan: Arc::clone(&self.plan),
             pace: self.pace.clone(),

@@ -24,6 +24,7 @@ use super::request::{Answered, Reply, Request};
 use super::timers::Timers;
 use crate::clock;
 use crate::nodes::Executed;
+use crate::store::RunActivity;
 
 pub(super) struct LiveRun {
     pub(super) shared: Arc<Shared>,
@@ -61,6 +62,16 @@ pub(super) struct Stretch {
     /// Sent once it is durable.
     pub(super) answers: Vec<(Reply, Answered)>,
     pub(super) signals_done: Vec<String>,
+    /// Written with it.
+    pub(super) activity: Vec<RunActivity>,
+    /// It starts the run again, which may be refused; nothing more belongs to it then.
+    pub(super) restart: Option<Restart>,
+}
+
+/// A run that had ended is to go on.
+pub(super) struct Restart {
+    /// Who asked for it.
+    pub(super) reply: Option<Reply>,
 }
 
 /// What became of a stretch.
@@ -148,7 +159,10 @@ impl LiveRun {
             if self.take_in(&mut stretch, next).is_err() {
                 return Some(Err(Panicked));
             }
-            arrival = self.ready_arrival();
+            arrival = match stretch.restart {
+                Some(_) => None,
+                None => self.ready_arrival(),
+            };
         }
         Some(Ok(stretch))
     }

@@ -25,7 +25,7 @@ use super::plans::GraphRef;
 use super::progress::{Next, Progress, StepFailure, credits, summary};
 use super::record::{From as StoredFrom, StartRecord, Trigger};
 use super::timers::Timers;
-use crate::store::{CreateOutcome, IdempotencyKey, NewRun, StoreError, Tick};
+use crate::store::{Actor, CreateOutcome, IdempotencyKey, NewRun, RunActivity, StoreError, Tick};
 use crate::{clock, id};
 
 /// A run to start.
@@ -53,6 +53,8 @@ pub struct StartRun {
     pub created_by: Option<String>,
     /// The organization has limited credits: the start holds one.
     pub metered: bool,
+    /// The member who asks for it, for the activity feed; nothing for what starts by itself.
+    pub actor: Option<Actor>,
 }
 
 /// A start that is durable.
@@ -159,6 +161,11 @@ impl Shared {
             })?;
         let next = progress.next(&state, &timers, self.config.keep_waiting);
         let (segments, payloads) = progress.segment(&context, 0);
+        let activity = start.actor.map(|actor| RunActivity {
+            organization_id: start.organization_id.clone(),
+            actor,
+            action: "run.started",
+        });
         let run = NewRun {
             id: run_id,
             organization_id: start.organization_id,
@@ -174,6 +181,7 @@ impl Shared {
             tick: start.tick,
             segments,
             timers: next.alarm(),
+            activity: activity.into_iter().collect(),
         };
         let record = Record {
             write: Write::Create(Box::new(run)),

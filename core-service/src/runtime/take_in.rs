@@ -5,10 +5,11 @@ use std::sync::Arc;
 use engine::state::{NodeStatus, RunState};
 use engine::step::{Input, StepError};
 
-use super::drive::{Arrival, LiveRun, Panicked, Stretch};
+use super::drive::{Arrival, LiveRun, Panicked, Restart, Stretch};
 use super::error::RequestError;
 use super::progress::StepFailure;
 use super::request::{Answer, Answered, Ask, Request};
+use crate::store::RunActivity;
 
 impl LiveRun {
     pub(super) fn take_in(&mut self, stretch: &mut Stretch, arrival: Arrival) -> Result<(), Panicked> {
@@ -29,12 +30,14 @@ impl LiveRun {
             }
             stretch.signals_done.push(signal_id);
         }
+        let action = request.ask.action();
+        let restarts = matches!(request.ask, Ask::RetryNode { .. } | Ask::Rerun { .. });
         let stepped = match request.ask {
             Ask::Cancel if self.state.finished().is_some() => Ok(Err(RequestError::Terminal)),
             Ask::Cancel => self.step(stretch, Input::Cancel).map(Ok),
             Ask::Answer(answer) => self.take_answer(stretch, answer),
-            Ask::RetryNode(node) => self.step(stretch, Input::RetryNode(node)).map(Ok),
-            Ask::Rerun => self.begin_again(stretch),
+            Ask::RetryNode { node, metered } => self.go_on_from(stretch, node, metered),
+            Ask::Rerun { metered } => self.begin_again(stretch, metered),
         };
         let answer = match stepped {
             Ok(answer) => answer,
@@ -45,7 +48,18 @@ impl LiveRun {
                 StepError::Start(_) => RequestError::Internal,
             }),
         };
-        stretch.answers.extend(request.reply.map(|reply| (reply, answer)));
+        if answer.is_ok() {
+            stretch.activity.push(RunActivity {
+                organization_id: self.context.organization_id.to_string(),
+                actor: request.actor,
+                action,
+            });
+        }
+        if answer.is_ok() && restarts {
+            stretch.restart = Some(Restart { reply: request.reply });
+        } else {
+            stretch.answers.extend(request.reply.map(|reply| (reply, answer)));
+        }
         Ok(())
     }
 
@@ -89,10 +103,29 @@ impl LiveRun {
         .map(Ok)
     }
 
+    /// Whether the run has ended, and durably: an end that is not is none.
+    fn has_ended(&self, stretch: &Stretch) -> bool {
+        self.state.finished().is_some() && stretch.progress.events.is_empty()
+    }
+
+    /// Lets a run that has ended go on from a node that failed.
+    fn go_on_from(
+        &mut self,
+        stretch: &mut Stretch,
+        node: i64,
+        metered: bool,
+    ) -> Result<Answered, StepFailure> {
+        if !self.has_ended(stretch) {
+            return Ok(Err(RequestError::NotTerminal));
+        }
+        self.step(stretch, Input::RetryNode(node))?;
+        self.context = Arc::new(self.context.restarted(self.context.attempt, metered));
+        Ok(Ok(()))
+    }
+
     /// Starts the next attempt of a run that has ended.
-    fn begin_again(&mut self, stretch: &mut Stretch) -> Result<Answered, StepFailure> {
-        // An end that is not durable yet is none.
-        if self.state.finished().is_none() || !stretch.progress.events.is_empty() {
+    fn begin_again(&mut self, stretch: &mut Stretch, metered: bool) -> Result<Answered, StepFailure> {
+        if !self.has_ended(stretch) {
             return Ok(Err(RequestError::NotTerminal));
         }
         let Some(started) = &self.journal.started else {
@@ -106,7 +139,7 @@ impl LiveRun {
             seeds: started.seeds.clone(),
             timeout_ms: started.timeout_ms,
         };
-        self.context = Arc::new(self.context.at_attempt(attempt));
+        self.context = Arc::new(self.context.restarted(attempt, metered));
         self.state = RunState::new(Arc::clone(&self.context.plan));
         self.journal.next_seq = 0;
         self.journal.credits_before += self.journal.credits_recorded;

@@ -64,18 +64,20 @@ pub(super) async fn by_call(
         tick: None,
         created_by: Some(caller.user_id().to_owned()),
         metered: caller.organization().is_metered(),
+        actor: Some(caller.actor()),
     };
-    // A repeated request is answered whatever the bill says: it starts nothing.
-    let billing = check_billing(caller.organization());
-    match (billing, &run.idempotency) {
-        (Err(refusal), Some(key)) => replay(services, &run, key).await?.ok_or(refusal),
-        (Err(refusal), None) => Err(refusal),
-        (Ok(()), _) => Ok(services.runtime.start_run(run).await?),
+    match check_billing(caller.organization()) {
+        Ok(()) => Ok(services.runtime.start_run(run).await?),
+        Err(refusal) => replay(services, &run).await?.ok_or(refusal),
     }
 }
 
-/// The run that an idempotency key has started, if it has.
-async fn replay(services: &Services, run: &StartRun, key: &IdempotencyKey) -> Result<Option<Started>> {
+/// The run that an idempotency key has started, if it has: a repeated request is answered whatever the bill says,
+/// because it starts nothing.
+pub(in crate::services) async fn replay(services: &Services, run: &StartRun) -> Result<Option<Started>> {
+    let Some(key) = &run.idempotency else {
+        return Ok(None);
+    };
     let found = services
         .store
         .idempotent_run(&run.organization_id, &run.workflow_id, &key.key)
