@@ -32,6 +32,8 @@ pub struct Execution {
     pub key: NodeKey,
     /// The attempt at the node, from 1.
     pub attempt: u32,
+    /// When that attempt began, in epoch milliseconds: the same when it is executed again after a crash.
+    pub began_at_ms: i64,
     /// The app whose module the node is.
     pub app_id: String,
     /// The app's module, or the native kind.
@@ -64,7 +66,7 @@ impl Execution {
 pub enum Executed {
     /// The node's output.
     Output(Value),
-    /// A person brings the output later; until then the run needs no memory.
+    /// A person or another run brings the output later; until then the run needs no memory.
     Parked {
         /// When the node fails as `NODE_TIMEOUT` without one, in epoch milliseconds.
         due_at_ms: Option<i64>,

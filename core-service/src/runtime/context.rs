@@ -22,6 +22,8 @@ pub(super) struct RunContext {
     pub(super) record: StartRecord,
     pub(super) plan: Arc<Plan>,
     pub(super) pace: Pace,
+    /// Whether the plan has nodes that start runs of other workflows.
+    pub(super) calls_workflows: bool,
     pub(super) surroundings: Arc<dyn Surroundings>,
     pub(super) share: Arc<Share>,
     /// `$run` and `$workflow`, made when an expression asks for them.
@@ -41,6 +43,7 @@ impl RunContext {
             record: self.record.clone(),
             plan: Arc::clone(&self.plan),
             pace: self.pace.clone(),
+            calls_workflows: self.calls_workflows,
             surroundings: Arc::clone(&self.surroundings),
             share: Arc::clone(&self.share),
             roots: OnceLock::new(),

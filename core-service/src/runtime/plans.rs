@@ -10,8 +10,17 @@ use serde::Deserialize;
 use super::error::PlanError;
 use super::pace::Pace;
 use super::surroundings::SurroundingsSource;
-use crate::nodes::Registry;
+use crate::nodes::{Registry, RunWorkflow};
 use crate::store::{self, Store};
+
+/// A graph as it is stored once nothing changes it any more.
+#[must_use]
+pub fn freeze(graph: &Graph) -> store::Graph {
+    store::Graph {
+        content_hash: graph.content_hash(&[]),
+        bytes: graph.canonical_json(&[]).into_bytes(),
+    }
+}
 
 /// The frozen graph that a run is to follow.
 #[derive(Debug, Clone)]
@@ -51,6 +60,8 @@ pub(super) struct Compiled {
     pub(super) pace: Pace,
     /// Whether any of its templates may read a variable.
     pub(super) reads_variables: bool,
+    /// Whether any of its nodes starts runs of other workflows.
+    pub(super) calls_workflows: bool,
 }
 
 /// The canonical JSON of a frozen graph.
@@ -118,7 +129,9 @@ impl Plans {
         let functions = self.source.functions(&frozen.functions);
         let plan = Plan::compile(&graph, &*self.registry, &*functions)
             .map_err(|problems| PlanError::Problems(problems.into()))?;
+        let calls = |node: &Node| node.kind.as_deref() == Some(RunWorkflow::KIND);
         Ok(Compiled {
+            calls_workflows: graph.nodes.iter().any(calls),
             plan: Arc::new(plan),
             functions: frozen.functions.into(),
             pace: Pace::default(),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::event::NodeKey;
+use engine::failure::NodeError;
 use engine::state::NodeStatus;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,6 +18,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::Shared;
 use super::drive::LiveRun;
 use super::error::RequestError;
+use super::record::Parent;
 use crate::store::{ClaimOne, RunStatus, StoreError};
 
 /// What a run is asked for.
@@ -28,19 +30,88 @@ pub(super) enum Ask {
     Rerun,
 }
 
-/// The output of a node that waits for one.
+/// What becomes of a node that waits for it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Answer {
     pub(super) key: NodeKey,
-    pub(super) output: Value,
+    /// When the attempt began that another run answers; a person answers whichever attempt waits.
+    pub(super) began_at_ms: Option<i64>,
+    pub(super) result: Result<Value, NodeError>,
 }
 
 /// The stored form of an answer.
 #[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct StoredAnswer {
     node: i64,
     iteration: String,
+    #[serde(default)]
+    began_at_ms: Option<i64>,
+    #[serde(default)]
     output: Value,
+    #[serde(default)]
+    error: Option<StoredError>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredError {
+    code: String,
+    message: String,
+}
+
+impl Answer {
+    pub(super) fn by_person(key: NodeKey, output: Value) -> Self {
+        Self {
+            key,
+            began_at_ms: None,
+            result: Ok(output),
+        }
+    }
+
+    /// Nothing when the iteration is none.
+    pub(super) fn by_run(parent: &Parent, result: Result<Value, NodeError>) -> Option<Self> {
+        let key = NodeKey {
+            node: parent.node,
+            iteration: parent.iteration.parse().ok()?,
+        };
+        Some(Self {
+            key,
+            began_at_ms: Some(parent.began_at_ms),
+            result,
+        })
+    }
+
+    fn to_stored(&self) -> StoredAnswer {
+        let (output, error) = match &self.result {
+            Ok(output) => (output.clone(), None),
+            Err(error) => {
+                let (code, message) = (error.code.to_string(), error.message.clone());
+                (Value::Null, Some(StoredError { code, message }))
+            }
+        };
+        StoredAnswer {
+            node: self.key.node,
+            iteration: self.key.iteration.to_string(),
+            began_at_ms: self.began_at_ms,
+            output,
+            error,
+        }
+    }
+
+    fn from_stored(stored: StoredAnswer) -> Option<Self> {
+        let key = NodeKey {
+            node: stored.node,
+            iteration: stored.iteration.parse().ok()?,
+        };
+        Some(Self {
+            key,
+            began_at_ms: stored.began_at_ms,
+            result: match stored.error {
+                Some(StoredError { code, message }) => Err(NodeError::new(code, message)),
+                None => Ok(stored.output),
+            },
+        })
+    }
 }
 
 const CANCEL: &str = "cancel";
@@ -51,14 +122,7 @@ impl Ask {
     fn to_signal(&self) -> Option<(&'static str, Vec<u8>)> {
         match self {
             Self::Cancel => Some((CANCEL, Vec::new())),
-            Self::Answer(Answer { key, output }) => {
-                let stored = StoredAnswer {
-                    node: key.node,
-                    iteration: key.iteration.to_string(),
-                    output: output.clone(),
-                };
-                Some((ANSWER, serde_json::to_vec(&stored).ok()?))
-            }
+            Self::Answer(answer) => Some((ANSWER, serde_json::to_vec(&answer.to_stored()).ok()?)),
             Self::RetryNode(_) | Self::Rerun => None,
         }
     }
@@ -68,16 +132,8 @@ impl Ask {
         match kind {
             CANCEL => Some(Self::Cancel),
             ANSWER => {
-                let StoredAnswer {
-                    node,
-                    iteration,
-                    output,
-                } = serde_json::from_slice(payload).ok()?;
-                let key = NodeKey {
-                    node,
-                    iteration: iteration.parse().ok()?,
-                };
-                Some(Self::Answer(Answer { key, output }))
+                let stored = serde_json::from_slice(payload).ok()?;
+                Answer::from_stored(stored).map(Self::Answer)
             }
             _ => None,
         }
@@ -123,17 +179,29 @@ struct Asking {
     organization_id: String,
     run_id: Arc<str>,
     ask: Ask,
+    /// Whether a signal has to be acted upon before the answer; otherwise it is enough that it is durable.
+    waits: bool,
     deadline: Instant,
 }
 
 impl Shared {
     /// Has a request carried out, wherever the run is.
     pub(super) async fn ask(self: &Arc<Self>, organization_id: &str, run_id: &str, ask: Ask) -> Answered {
+        self.send(organization_id, run_id, ask, true).await
+    }
+
+    /// As `ask`, but of another process's run it is enough that the request cannot be lost any more.
+    pub(super) async fn tell(self: &Arc<Self>, organization_id: &str, run_id: &str, ask: Ask) -> Answered {
+        self.send(organization_id, run_id, ask, false).await
+    }
+
+    async fn send(self: &Arc<Self>, organization_id: &str, run_id: &str, ask: Ask, waits: bool) -> Answered {
         let asking = Asking {
             shared: Arc::clone(self),
             organization_id: organization_id.to_owned(),
             run_id: run_id.into(),
             ask,
+            waits,
             deadline: Instant::now() + self.config.remote_patience,
         };
         // A run that was claimed must be driven, even when the caller goes away meanwhile.
@@ -216,6 +284,9 @@ impl Asking {
         if sent.is_none() {
             return Err(RequestError::Terminal);
         }
+        if !self.waits {
+            return Ok(());
+        }
         while Instant::now() < self.deadline {
             let outcome = match &self.ask {
                 Ask::Answer(answer) => self.outcome_of_answer(answer).await,
@@ -252,7 +323,11 @@ impl Asking {
         };
         match node.status {
             NodeStatus::Waiting | NodeStatus::Running => None,
-            NodeStatus::Completed if node.output.is_some_and(|output| **output == answer.output) => {
+            NodeStatus::Completed
+                if node
+                    .output
+                    .is_some_and(|output| Ok(&**output) == answer.result.as_ref()) =>
+            {
                 Some(Ok(()))
             }
             _ => Some(Err(RequestError::Answered(key.node))),

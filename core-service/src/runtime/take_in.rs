@@ -51,7 +51,11 @@ impl LiveRun {
 
     /// Completes a node that waits for an answer. The first answer wins.
     fn take_answer(&mut self, stretch: &mut Stretch, answer: Answer) -> Result<Answered, StepFailure> {
-        let Answer { key, output } = answer;
+        let Answer {
+            key,
+            began_at_ms,
+            result,
+        } = answer;
         let node = key.node;
         let known = self
             .state
@@ -70,8 +74,12 @@ impl LiveRun {
         {
             return Ok(Err(RequestError::NotWaiting(node)));
         }
+        let is_other_attempt = began_at_ms.is_some_and(|began| known.began_at_ms != Some(began));
         let is_answered = match known.status {
+            _ if is_other_attempt => true,
             NodeStatus::Waiting if self.state.finished().is_none() => false,
+            // Another run may end before this one knows that it waits for it.
+            NodeStatus::Running if began_at_ms.is_some() => false,
             NodeStatus::Waiting | NodeStatus::Completed | NodeStatus::Failed | NodeStatus::Cancelled => true,
             _ => return Ok(Err(RequestError::NotWaiting(node))),
         };
@@ -83,7 +91,7 @@ impl LiveRun {
             Input::NodeFinished {
                 key,
                 attempt,
-                result: Ok(output),
+                result,
             },
         )
         .map(Ok)

@@ -17,7 +17,7 @@ use super::{Services, service};
 use crate::auth::Authorized;
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::runtime::{GraphRef, PlanError, StartRun, StartRunError, Trigger};
+use crate::runtime::{GraphRef, Lineage, PlanError, StartRun, StartRunError, Trigger};
 use crate::store::IdempotencyKey;
 
 /// The largest message: the largest body an operator may allow, and its headers.
@@ -137,6 +137,7 @@ fn run(target: &Target, request: v1::ReceiveWebhookRequest) -> Result<StartRun> 
         },
         idempotency,
         tick: None,
+        lineage: Lineage::default(),
         created_by: None,
         metered: target.organization.is_metered(),
     })

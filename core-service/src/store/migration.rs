@@ -34,6 +34,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(6, "0006_structures"),
     migration!(7, "0007_functions"),
     migration!(8, "0008_schedules"),
+    migration!(9, "0009_endings"),
 ];
 
 /// The advisory lock that lets one node migrate while others wait ("switchyd" as a number).

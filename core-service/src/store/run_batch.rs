@@ -1,5 +1,6 @@
 //! What a commit takes and answers: plain records, filled in by the runtime.
 
+use super::ending::NewEnding;
 use super::process::Lease;
 use super::run::RunStatus;
 use super::schedule::Tick;
@@ -54,10 +55,14 @@ pub struct NewRun {
     pub idempotency: Option<IdempotencyKey>,
     /// The instant of the workflow's schedule that it is for.
     pub tick: Option<Tick>,
+    /// The run whose node waits for its end.
+    pub parent_run_id: Option<String>,
     /// The beginning of its journal.
     pub segments: Vec<Segment>,
     /// What it already waits for.
     pub timers: Vec<Timer>,
+    /// Its end, when that is among its first segments and somebody has to be told.
+    pub ending: Option<NewEnding>,
 }
 
 /// The `Idempotency-Key` of a start. It is looked for within the run's organization and workflow.
@@ -129,6 +134,8 @@ pub struct RunChange {
     pub clear_timers: Vec<String>,
     /// Ids of signals that these segments act upon.
     pub signals_done: Vec<String>,
+    /// Its end, when these segments end it and somebody has to be told.
+    pub ending: Option<NewEnding>,
 }
 
 /// What came of a start, in the order of [`RunBatch::creates`].

@@ -189,7 +189,7 @@ impl Store {
         let sql = format!(
             "SELECT s.revision AS revision, s.anchor AS anchor, s.after_at AS after_at, s.due_at AS due_at,
                  w.recurrence AS recurrence, {clock} AS now, {}
-             FROM schedules s JOIN {LIVE_TABLES} ON w.id = s.workflow_id
+             FROM {LIVE_TABLES} JOIN schedules s ON s.workflow_id = w.id
              WHERE s.workflow_id {one_of} AND w.recurrence IS NOT NULL AND w.version_no IS NOT NULL",
             live_columns()
         );

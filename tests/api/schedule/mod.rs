@@ -78,7 +78,7 @@ async fn told(api: &Api, workflow: &str) -> Vec<String> {
         ))
         .await
         .data(200);
-    let items = page["items"].as_array().unwrap().iter().rev();
+    let items = page["events"].as_array().unwrap().iter().rev();
     let actions = items.map(|item| text(&item["action"]));
     actions
         .filter(|action| action.starts_with("workflow.schedule_"))
