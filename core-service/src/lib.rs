@@ -37,12 +37,12 @@ use crate::auth::{Access, AccessLayer, Gate};
 use crate::bootstrap::{BootstrapError, FirstKey};
 use crate::config::ServeOptions;
 use crate::metrics::Metrics;
-use crate::nodes::Registry;
+use crate::nodes::{Registry, RunWorkflow};
 use crate::operations::Health;
 use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
 use crate::services::{Services, WebhookTargets};
 use crate::store::{Store, StoreError};
-use crate::triggers::Triggers;
+use crate::triggers::{Triggers, WorkflowCalls};
 use crate::variables::{Variables, WithVariables};
 
 /// How often a quiet gRPC connection is asked whether it lives.
@@ -90,7 +90,10 @@ impl Core {
         let store = Store::open(&options.database()?).await?;
         let secrets = bootstrap::secrets(options, &store).await?;
         let first_key = bootstrap::first_start(options, &store, &secrets.hasher).await?;
-        let registry = Arc::new(Registry::new());
+        let calls = WorkflowCalls::default();
+        let mut registry = Registry::new();
+        registry.add_executed(RunWorkflow, Arc::new(calls.clone()));
+        let registry = Arc::new(registry);
         let config = RuntimeConfig {
             lease: Duration::from_millis(options.lease_ms),
             ..RuntimeConfig::default()
@@ -98,7 +101,7 @@ impl Core {
         let variables = Variables::new(store.clone(), secrets.vault.clone());
         let surroundings = Arc::new(WithVariables::new(variables.clone(), Arc::new(NoSurroundings)));
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
-        let triggers = Triggers::start(store.clone(), runtime.clone());
+        let triggers = Triggers::start(store.clone(), runtime.clone(), &calls);
         let metrics = Metrics::new(runtime.clone(), triggers);
         let gate = Gate::new(
             store.clone(),

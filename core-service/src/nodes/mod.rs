@@ -3,6 +3,8 @@
 //! A kind with I/O is a [`Kind`] (what it is) and an [`Executor`] (what it does). Absent on purpose: retries, time-outs,
 //! limits and recording; the engine decides those and the runtime does them for every kind alike.
 
+mod run_workflow;
+
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -13,6 +15,8 @@ use engine::failure::NodeError;
 use engine::graph::NATIVE_APP;
 use engine::kind::{Kind, Kinds, Registered, UnknownKind};
 use serde_json::Value;
+
+pub use run_workflow::{CallMode, CalledVersion, RunWorkflow, WorkflowCall};
 
 /// A future without a name.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -4,6 +4,7 @@
 //! run waits for, and whose nodes wait for none.
 
 use engine::event::{Event, EventBody, Failure, Outcome};
+use engine::failure::NodeError;
 use engine::graph::NATIVE_APP;
 use engine::report::NodeReport;
 use engine::state::{Finished, NodeStatus, RunState};
@@ -59,7 +60,9 @@ impl End {
         let Finished { outcome, failure, .. } = state.finished()?;
         Some(match outcome {
             Outcome::Succeeded => Self::Succeeded {
-                output: state.last_output().map_or(Value::Null, |output| (**output).clone()),
+                output: state
+                    .last_output()
+                    .map_or(Value::Null, |output| (**output).clone()),
             },
             Outcome::Cancelled => Self::Cancelled,
             Outcome::Failed => {
@@ -81,7 +84,12 @@ impl End {
 }
 
 /// The row that tells of a run's end, when these events hold it and somebody has to be told.
-pub(super) fn ending(context: &RunContext, state: &RunState, events: &[Event], seq: i64) -> Option<NewEnding> {
+pub(super) fn ending(
+    context: &RunContext,
+    state: &RunState,
+    events: &[Event],
+    seq: i64,
+) -> Option<NewEnding> {
     let outcome = state.finished()?.outcome;
     let lineage = &context.record.lineage;
     let is_awaited = lineage.parent.is_some();
@@ -113,11 +121,16 @@ pub(super) fn ending(context: &RunContext, state: &RunState, events: &[Event], s
     })
 }
 
-/// A node that was given up while it waited for a run of another workflow.
+/// A node that stopped to wait for a run of another workflow before that had ended.
 fn was_calling(node: &NodeReport<'_>) -> bool {
-    node.status == NodeStatus::Cancelled
-        && node.node.app_id == NATIVE_APP
-        && node.node.module_slug == RunWorkflow::KIND
+    let gave_up = match node.status {
+        NodeStatus::Cancelled => true,
+        NodeStatus::Failed => node
+            .failure
+            .is_some_and(|failure| failure.code == NodeError::TIMEOUT),
+        _ => false,
+    };
+    gave_up && node.node.app_id == NATIVE_APP && node.node.module_slug == RunWorkflow::KIND
 }
 
 /// The place of an end that is in no journal.

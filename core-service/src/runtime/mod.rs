@@ -186,7 +186,11 @@ impl Runtime {
         output: Value,
     ) -> Result<(), RequestError> {
         self.shared
-            .ask(organization_id, run_id, Ask::Answer(Answer::by_person(key, output)))
+            .ask(
+                organization_id,
+                run_id,
+                Ask::Answer(Answer::by_person(key, output)),
+            )
             .await
     }
 

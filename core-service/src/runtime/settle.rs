@@ -73,7 +73,12 @@ impl LiveRun {
             set_timers,
             clear_timers: clears_alarm.then(|| ALARM.to_owned()).into_iter().collect(),
             signals_done,
-            ending: ending(&self.context, &self.state, &progress.events, self.journal.next_seq),
+            ending: ending(
+                &self.context,
+                &self.state,
+                &progress.events,
+                self.journal.next_seq,
+            ),
         };
         Record {
             write: Write::Change(Box::new(change)),

@@ -86,15 +86,8 @@ impl LiveRun {
         if is_answered {
             return Ok(Err(RequestError::Answered(node)));
         }
-        self.step(
-            stretch,
-            Input::NodeFinished {
-                key,
-                attempt,
-                result,
-            },
-        )
-        .map(Ok)
+        self.step(stretch, Input::NodeFinished { key, attempt, result })
+            .map(Ok)
     }
 
     /// Starts the next attempt of a run that has ended.

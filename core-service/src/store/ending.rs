@@ -117,7 +117,12 @@ pub(super) async fn write_error_triggers(
             .execute(
                 "INSERT INTO error_triggers (workflow_id, node_id, organization_id, workflow_ids)
                  VALUES ($1, $2, $3, $4)",
-                &values![workflow_id, trigger.node_id, organization_id, &trigger.workflow_ids],
+                &values![
+                    workflow_id,
+                    trigger.node_id,
+                    organization_id,
+                    &trigger.workflow_ids
+                ],
             )
             .await?;
     }
@@ -200,7 +205,9 @@ impl Store {
             live_columns()
         );
         let mut session = self.database.read().await?;
-        let rows = session.rows(AssertSqlSafe(sql), &values![organization_id]).await?;
+        let rows = session
+            .rows(AssertSqlSafe(sql), &values![organization_id])
+            .await?;
         let listener = |row: &Row| {
             Ok(ErrorListener {
                 workflow: LiveWorkflow::from_row(row)?,

@@ -2,6 +2,8 @@
 
 mod again;
 mod behaviour;
+mod child;
+mod failure;
 mod report;
 mod start;
 mod watch;

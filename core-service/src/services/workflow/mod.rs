@@ -1,5 +1,6 @@
 //! Workflows: drafts, their edits, and the versions that are deployed.
 
+mod callees;
 mod deploy;
 mod edit;
 mod list;
@@ -88,15 +89,18 @@ impl Workflows {
             .workflow(caller.organization_id(), &request.id)
             .await?;
         let graph = graph::parse(&workflow.draft.graph)?;
-        let issues = match engine::plan::Plan::compile(&graph, &*self.services.registry, &NoCustomFunctions) {
-            Ok(plan) => plan
-                .start_nodes(&engine::start::StartFrom::Manual)
-                .err()
-                .map(|error| error.to_string())
-                .into_iter()
-                .collect(),
-            Err(problems) => problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        };
+        let callees = callees::problems(&self.services.store, caller.organization_id(), &graph).await?;
+        let mut issues =
+            match engine::plan::Plan::compile(&graph, &*self.services.registry, &NoCustomFunctions) {
+                Ok(plan) => plan
+                    .start_nodes(&engine::start::StartFrom::Manual)
+                    .err()
+                    .map(|error| error.to_string())
+                    .into_iter()
+                    .collect(),
+                Err(problems) => problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            };
+        issues.extend(callees.iter().map(ToString::to_string));
         let result = v1::ValidateResult {
             valid: issues.is_empty(),
             issues,
