@@ -15,6 +15,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod callers;
+mod children;
+mod cluster;
 mod random;
 mod schedules;
 

@@ -3,13 +3,11 @@
 //!
 //! `SWITCHYARD_CRASH_SCHEDULE_ROUNDS` (3) makes it longer, `SWITCHYARD_CRASH_SEED` repeats its choices.
 
-use std::time::Duration;
-
-use serde_json::{Value, json};
-use test_support::{Api, Server, ServerOptions, ShowLog, graphs, postgres_or_skip, text, together, until};
-
 use core_service::clock::now_ms as now;
+use serde_json::{Value, json};
+use test_support::{Api, graphs, postgres_or_skip, text, together, until};
 
+use crate::cluster::Cluster;
 use crate::number_from;
 use crate::random::{self, Random};
 
@@ -30,17 +28,15 @@ async fn each_instant_has_one_run_while_servers_are_killed() {
     let seed = number_from("SWITCHYARD_CRASH_SEED").unwrap_or_else(random::seed);
     eprintln!("SWITCHYARD_CRASH_SEED={seed}");
     let mut random = Random::new(seed);
-    let mut servers = three(&database.url).await;
-    let key = servers[0].first_api().key().to_owned();
-    let api = |server: &Server| server.api(Some(&key));
+    let mut cluster = Cluster::start(Some(&database.url)).await;
     let flow = graphs::chain(&[
         ("schedule_trigger", json!({})),
         ("set", json!({ "fields": { "at": "{{1.scheduledAt}}" } })),
     ]);
     let mut schedules = Vec::new();
     for _ in 0..WORKFLOWS {
-        let workflow = api(&servers[0]).workflow_with("Scheduled", flow.clone()).await;
-        api(&servers[0]).go_live(&workflow).await;
+        let workflow = cluster.api(0).workflow_with("Scheduled", flow.clone()).await;
+        cluster.api(0).go_live(&workflow).await;
         schedules.push((workflow, Vec::new()));
     }
     for _ in 0..rounds {
@@ -51,7 +47,7 @@ async fn each_instant_has_one_run_while_servers_are_killed() {
             .map(|(number, (workflow, instants))| {
                 let at = first + APART_MS * i64::try_from(number % INSTANTS).unwrap();
                 instants.push(at);
-                set_once(api(&servers[number % servers.len()]), workflow.clone(), at)
+                set_once(cluster.api(number), workflow.clone(), at)
             });
         together(set.collect::<Vec<_>>()).await;
         assert!(
@@ -59,13 +55,13 @@ async fn each_instant_has_one_run_while_servers_are_killed() {
             "the machine is too slow: the instants have come already"
         );
         let end = first + APART_MS * i64::try_from(INSTANTS).unwrap();
-        kill_until(&mut servers, &mut random, first - 300, end).await;
-        let _logs: Vec<ShowLog<'_>> = servers.iter().map(ShowLog).collect();
+        cluster.kill_between(&mut random, first - 300, end).await;
+        let _logs = cluster.show_logs();
         for (workflow, instants) in &schedules {
-            ran_once_each(&api(&servers[0]), workflow, instants).await;
+            ran_once_each(&cluster.api(0), workflow, instants).await;
         }
     }
-    drop(servers);
+    drop(cluster);
     database.drop_now().await.unwrap();
 }
 
@@ -74,39 +70,6 @@ async fn set_once(api: Api, workflow: String, at: i64) {
     let recurrence = json!({ "kind": "once", "at": at, "catchupWindowMs": 600_000 });
     let body = json!({ "recurrence": recurrence });
     let _ = api.patch(format!("/workflows/{workflow}"), body).await.data(200);
-}
-
-async fn three(database_url: &str) -> Vec<Server> {
-    let options = ServerOptions {
-        database_url: Some(database_url.to_owned()),
-        flags: ["--lease-ms", "1000"].map(str::to_owned).into(),
-        ..ServerOptions::default()
-    };
-    let first = Server::start(options.clone()).await;
-    let shared = ServerOptions {
-        master_key_file: Some(first.data_dir().join("master-key")),
-        ..options
-    };
-    vec![
-        first,
-        Server::start(shared.clone()).await,
-        Server::start(shared).await,
-    ]
-}
-
-/// Kills one or two of the servers at random moments from a time on and starts them again, until another time.
-async fn kill_until(servers: &mut [Server], random: &mut Random, from: i64, until: i64) {
-    tokio::time::sleep(Duration::from_millis((from - now()).max(0).unsigned_abs())).await;
-    while now() < until {
-        tokio::time::sleep(Duration::from_millis(random.below(200) as u64)).await;
-        let (victim, other) = (random.below(servers.len()), random.below(servers.len()));
-        servers[victim].kill_hard();
-        servers[other].kill_hard();
-        servers[victim].restart().await;
-        if other != victim {
-            servers[other].restart().await;
-        }
-    }
 }
 
 /// The workflow has a run for each of its instants, and no other.

@@ -25,6 +25,7 @@ macro_rules! on_both_databases {
 
 mod activity;
 mod durability;
+mod endings;
 mod fixture;
 mod folders;
 mod functions;
