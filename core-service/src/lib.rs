@@ -8,17 +8,21 @@ pub mod auth;
 pub mod bootstrap;
 pub mod clock;
 pub mod config;
+pub mod connectors;
+pub mod credentials;
 pub mod error;
 pub mod id;
 pub mod javascript;
 pub mod metrics;
 pub mod nodes;
 pub mod operations;
+pub mod outbound;
 pub mod pages;
 pub mod runtime;
 pub mod secret;
 pub mod services;
 pub mod store;
+pub mod structure;
 pub mod table;
 pub mod triggers;
 pub mod variables;
@@ -36,9 +40,13 @@ use tower::Layer as _;
 use crate::auth::{Access, AccessLayer, Gate};
 use crate::bootstrap::{BootstrapError, FirstKey};
 use crate::config::ServeOptions;
+use crate::connectors::{Apps, ManifestError};
+use crate::credentials::Credentials;
 use crate::metrics::Metrics;
+use crate::nodes::http::HttpCaller;
 use crate::nodes::{Registry, RunWorkflow};
 use crate::operations::Health;
+use crate::outbound::Outbound;
 use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
 use crate::services::{Services, WebhookTargets};
 use crate::store::{Store, StoreError};
@@ -57,6 +65,7 @@ pub struct Core {
     access: AccessLayer,
     metrics: Metrics,
     health: Health,
+    credentials: Credentials,
 }
 
 /// A core that cannot start.
@@ -71,6 +80,9 @@ pub enum OpenError {
     /// The runtime.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+    /// An app of the catalog.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
     /// gRPC reflection.
     #[error("the descriptors cannot be served")]
     Reflection(#[from] tonic_reflection::server::Error),
@@ -90,15 +102,21 @@ impl Core {
         let store = Store::open(&options.database()?).await?;
         let secrets = bootstrap::secrets(options, &store).await?;
         let first_key = bootstrap::first_start(options, &store, &secrets.hasher).await?;
-        let calls = WorkflowCalls::default();
-        let mut registry = Registry::new();
-        registry.add_executed(RunWorkflow, Arc::new(calls.clone()));
-        let registry = Arc::new(registry);
+        let apps = Apps::built_in()?;
+        let outbound = Outbound::new(&options.outbound_allow);
+        let credentials = Credentials::new(store.clone(), secrets.vault.clone(), apps.clone());
+        let http = HttpCaller::new(outbound.clone(), credentials.clone());
         let config = RuntimeConfig {
             lease: Duration::from_millis(options.lease_ms),
             ..RuntimeConfig::default()
         };
         let variables = Variables::new(store.clone(), secrets.vault.clone());
+        let mut registry = Registry::new();
+        registry.add_data_kinds(&store, &variables);
+        registry.add_request_kinds(&apps, &http);
+        let calls = WorkflowCalls::default();
+        registry.add_executed(RunWorkflow, Arc::new(calls.clone()));
+        let registry = Arc::new(registry);
         let surroundings = Arc::new(WithVariables::new(variables.clone(), Arc::new(NoSurroundings)));
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
         let triggers = Triggers::start(store.clone(), runtime.clone(), &calls);
@@ -113,6 +131,10 @@ impl Core {
             store: store.clone(),
             runtime: runtime.clone(),
             registry,
+            apps,
+            credentials: credentials.clone(),
+            outbound,
+            http,
             targets: WebhookTargets::new(store.clone()),
             vault: secrets.vault,
             variables,
@@ -132,6 +154,7 @@ impl Core {
                 access,
                 metrics,
                 health,
+                credentials,
             },
             first_key,
         ))
@@ -151,6 +174,10 @@ impl Core {
             self.health.clone(),
         )
         .merge(pages::invitation::router(self.store.clone()))
+        .merge(pages::connect::router(
+            self.store.clone(),
+            self.credentials.clone(),
+        ))
     }
 
     /// Serves gRPC until the shutdown comes and what is in flight is done.

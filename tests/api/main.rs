@@ -33,6 +33,7 @@ mod access;
 mod activity;
 mod admin;
 mod catalog;
+mod credential;
 mod database;
 mod folder;
 mod function;

@@ -17,6 +17,7 @@
 mod callers;
 mod children;
 mod cluster;
+mod effects;
 mod random;
 mod schedules;
 

@@ -24,7 +24,9 @@ macro_rules! on_both_databases {
 }
 
 mod activity;
+mod credentials;
 mod durability;
+mod effects;
 mod endings;
 mod fixture;
 mod folders;

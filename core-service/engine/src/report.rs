@@ -22,8 +22,6 @@ pub struct NodeReport<'a> {
     pub attempt: u32,
     /// Epoch milliseconds.
     pub started_at_ms: Option<i64>,
-    /// When the last attempt began, in epoch milliseconds.
-    pub began_at_ms: Option<i64>,
     /// Epoch milliseconds.
     pub finished_at_ms: Option<i64>,
     /// Why it failed, or why its last attempt did.
@@ -71,7 +69,6 @@ impl RunState {
             status: slot.status,
             attempt: slot.attempt,
             started_at_ms: slot.started_at_ms,
-            began_at_ms: slot.began_at_ms,
             finished_at_ms: slot.finished_at_ms,
             failure: slot.failure.as_ref(),
             output: slot.output.as_ref(),

@@ -6,7 +6,7 @@ use engine::expression::{CompiledValue, CustomFunctions};
 use engine::failure::NodeError;
 use engine::graph::Node;
 use engine::kind::{Behaviour, External, Kind, NodeSpec};
-use engine::params::{FieldSpec, FieldType, ParamProblem};
+use engine::params::{FieldSpec, FieldType, ParamProblem, Resource};
 use engine::scope::NodeScope;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -71,7 +71,8 @@ impl Kind for RunWorkflow {
              cancelled fails the node with CHILD_FAILED.",
         )
         .with_shape([
-            FieldSpec::required("workflowId", FieldType::String, "The workflow to run."),
+            FieldSpec::required("workflowId", FieldType::String, "The workflow to run.")
+                .referring_to(Resource::Workflow),
             FieldSpec::optional("input", FieldType::Any, "What its trigger outputs; {} by default."),
             FieldSpec::optional(
                 "mode",

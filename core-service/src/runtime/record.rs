@@ -42,8 +42,10 @@ pub struct Parent {
     pub node: i64,
     /// The iteration of the node, as text; empty for the run's own scope.
     pub iteration: String,
-    /// When the waiting attempt began, which tells it from others of the same node. Epoch milliseconds.
-    pub began_at_ms: i64,
+    /// When the node began, in epoch milliseconds: another time when it runs again.
+    pub started_at_ms: i64,
+    /// The attempt at the node, from 1.
+    pub attempt: u32,
 }
 
 impl Lineage {

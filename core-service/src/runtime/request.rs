@@ -34,9 +34,18 @@ pub(super) enum Ask {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Answer {
     pub(super) key: NodeKey,
-    /// When the attempt began that another run answers; a person answers whichever attempt waits.
-    pub(super) began_at_ms: Option<i64>,
+    /// The attempt that another run answers; a person answers whichever waits.
+    pub(super) attempt: Option<Attempt>,
     pub(super) result: Result<Value, NodeError>,
+}
+
+/// One attempt at a node, among all that the run makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Attempt {
+    /// When the node began, in epoch milliseconds.
+    pub(super) started_at_ms: i64,
+    pub(super) number: u32,
 }
 
 /// The stored form of an answer.
@@ -46,7 +55,7 @@ struct StoredAnswer {
     node: i64,
     iteration: String,
     #[serde(default)]
-    began_at_ms: Option<i64>,
+    attempt: Option<Attempt>,
     #[serde(default)]
     output: Value,
     #[serde(default)]
@@ -63,7 +72,7 @@ impl Answer {
     pub(super) fn by_person(key: NodeKey, output: Value) -> Self {
         Self {
             key,
-            began_at_ms: None,
+            attempt: None,
             result: Ok(output),
         }
     }
@@ -74,9 +83,13 @@ impl Answer {
             node: parent.node,
             iteration: parent.iteration.parse().ok()?,
         };
+        let attempt = Attempt {
+            started_at_ms: parent.started_at_ms,
+            number: parent.attempt,
+        };
         Some(Self {
             key,
-            began_at_ms: Some(parent.began_at_ms),
+            attempt: Some(attempt),
             result,
         })
     }
@@ -92,7 +105,7 @@ impl Answer {
         StoredAnswer {
             node: self.key.node,
             iteration: self.key.iteration.to_string(),
-            began_at_ms: self.began_at_ms,
+            attempt: self.attempt,
             output,
             error,
         }
@@ -105,7 +118,7 @@ impl Answer {
         };
         Some(Self {
             key,
-            began_at_ms: stored.began_at_ms,
+            attempt: stored.attempt,
             result: match stored.error {
                 Some(StoredError { code, message }) => Err(NodeError::new(code, message)),
                 None => Ok(stored.output),

@@ -53,7 +53,7 @@ impl LiveRun {
     fn take_answer(&mut self, stretch: &mut Stretch, answer: Answer) -> Result<Answered, StepFailure> {
         let Answer {
             key,
-            began_at_ms,
+            attempt: answered,
             result,
         } = answer;
         let node = key.node;
@@ -74,12 +74,14 @@ impl LiveRun {
         {
             return Ok(Err(RequestError::NotWaiting(node)));
         }
-        let is_other_attempt = began_at_ms.is_some_and(|began| known.began_at_ms != Some(began));
+        let is_other_attempt = answered.is_some_and(|answered| {
+            known.started_at_ms != Some(answered.started_at_ms) || known.attempt != answered.number
+        });
         let is_answered = match known.status {
             _ if is_other_attempt => true,
             NodeStatus::Waiting if self.state.finished().is_none() => false,
             // Another run may end before this one knows that it waits for it.
-            NodeStatus::Running if began_at_ms.is_some() => false,
+            NodeStatus::Running if answered.is_some() => false,
             NodeStatus::Waiting | NodeStatus::Completed | NodeStatus::Failed | NodeStatus::Cancelled => true,
             _ => return Ok(Err(RequestError::NotWaiting(node))),
         };

@@ -9,10 +9,12 @@ mod activity;
 mod api_key;
 mod batch;
 mod commit;
+mod credential;
 mod credit;
 mod database;
 mod deployment;
 mod dialect;
+mod effect;
 mod ending;
 mod error;
 mod folder;
@@ -50,7 +52,9 @@ mod wrapped_key;
 pub use activity::{Activity, ActivityFilter, Actor};
 pub use api_key::{ApiKey, Authentication, NewApiKey};
 pub use commit::CommitError;
+pub use credential::{Credential, CredentialChange, CredentialStatus, NewCredential, NewLink};
 pub use deployment::{Deploy, Deployment, LiveWorkflow, NewDeployment};
+pub use effect::Effect;
 pub use ending::{Ending, ErrorListener, ErrorTrigger, NewEnding};
 pub use error::StoreError;
 pub use folder::{Folder, FolderChange, UpdateFolder};
@@ -73,11 +77,13 @@ pub use run_batch::{
 pub use schedule::{DueSchedule, NextWake, Pass, Tick};
 pub use signal::Signal;
 pub use structure::{NewStructure, Structure, StructureChange, StructureCreated};
-pub use table::{ColumnsReplaced, NewTable, RowError, RowOrder, RowQuery, Table, Upsert};
+pub use table::{
+    ColumnsReplaced, NewTable, RowError, RowOrder, RowQuery, RowWrite, RowsWritten, Table, Upsert,
+};
 pub use tag::Tag;
 pub use team::Team;
 pub use timer::Timer;
-pub use variable::{NewVariable, Variable};
+pub use variable::{NewVariable, Variable, VariableWrite};
 pub use version::Version;
 pub use webhook::{Binding, Mint, NewWebhook, Webhook, WebhookTarget};
 pub use workflow::{Delete, Draft, NewWorkflow, Save, Workflow, WorkflowChange};

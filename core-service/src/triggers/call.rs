@@ -1,8 +1,8 @@
 //! What `run_workflow` does: starts a run of another workflow, once, however often the node is executed.
 //!
 //! A node that waits needs no memory: its run is parked, and the end of the other run, which names it, wakes it
-//! (`ending.rs`). The run is found again by a key made of the waiting run, its attempt, the node and the time at which
-//! the node began, so a crash between its start and the parking starts no second one.
+//! (`ending.rs`). The run is found again by a key made of the waiting run, its attempt, the node, the time at which
+//! that began and its attempt, so a crash between its start and the parking starts no second one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -138,7 +138,8 @@ impl Reach {
             run_id: run_id.to_owned(),
             node: execution.key.node,
             iteration: execution.key.iteration.to_string(),
-            began_at_ms: execution.began_at_ms,
+            started_at_ms: execution.started_at_ms,
+            attempt: execution.attempt,
         };
         Ok(Lineage {
             depth: own.depth + 1,
@@ -243,8 +244,11 @@ struct Callee {
 
 /// The key of the run that one attempt at a node starts.
 fn call_key(execution: &Execution) -> String {
-    let began = execution.began_at_ms;
-    service_key(&format!("call {} {began}", execution.idempotency_key()))
+    let (started, attempt) = (execution.started_at_ms, execution.attempt);
+    service_key(&format!(
+        "call {} {started} {attempt}",
+        execution.idempotency_key()
+    ))
 }
 
 /// What a node that does not wait outputs.

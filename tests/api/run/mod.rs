@@ -3,7 +3,10 @@
 mod again;
 mod behaviour;
 mod child;
+mod data;
 mod failure;
 mod report;
+mod request;
+mod scenarios;
 mod start;
 mod watch;

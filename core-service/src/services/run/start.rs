@@ -13,6 +13,7 @@ use crate::auth::Authorized;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::runtime::{GraphRef, Lineage, PlanError, StartRun, StartRunError, Started, Trigger};
+use crate::services::credential::check_credentials;
 use crate::services::{Services, graph, workflow};
 use crate::store::{IdempotencyKey, Organization, Refusal};
 
@@ -39,6 +40,7 @@ pub(super) async fn by_call(
             format!("names node {id}, which the workflow does not have"),
         ));
     }
+    check_credentials(services, caller.organization_id(), &draft).await?;
     let start = Start {
         from: from_node.map_or(StartFrom::Manual, StartFrom::Node),
         seeds,

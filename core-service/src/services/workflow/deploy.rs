@@ -6,7 +6,7 @@ use engine::expression::NoCustomFunctions;
 use engine::graph::{Graph, Node};
 use engine::plan::Plan;
 
-use super::{Workflows, callees, graph, version_no};
+use super::{Workflows, graph, version_no};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
 use crate::runtime;
@@ -31,9 +31,9 @@ impl Workflows {
             let draft = graph::parse(&workflow.draft.graph)?;
             Plan::compile(&draft, &*self.services.registry, &NoCustomFunctions)
                 .map_err(|problems| graph::refusal(&problems))?;
-            let problems = callees::problems(store, caller.organization_id(), &draft).await?;
-            if !problems.is_empty() {
-                return Err(graph::refusal(&problems));
+            let broken = self.broken_references(caller.organization_id(), &draft).await?;
+            if !broken.is_empty() {
+                return Err(graph::refusal(&broken));
             }
             let (frozen, error_triggers) = (frozen(&draft), error_triggers(&draft)?);
             let new = NewDeployment {

@@ -1,10 +1,10 @@
 //! Workflows: drafts, their edits, and the versions that are deployed.
 
-mod callees;
 mod deploy;
 mod edit;
 mod list;
 mod ops;
+mod references;
 mod resolve;
 mod tags;
 
@@ -89,7 +89,6 @@ impl Workflows {
             .workflow(caller.organization_id(), &request.id)
             .await?;
         let graph = graph::parse(&workflow.draft.graph)?;
-        let callees = callees::problems(&self.services.store, caller.organization_id(), &graph).await?;
         let mut issues =
             match engine::plan::Plan::compile(&graph, &*self.services.registry, &NoCustomFunctions) {
                 Ok(plan) => plan
@@ -100,7 +99,8 @@ impl Workflows {
                     .collect(),
                 Err(problems) => problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
             };
-        issues.extend(callees.iter().map(ToString::to_string));
+        let broken = self.broken_references(caller.organization_id(), &graph).await?;
+        issues.extend(broken.iter().map(ToString::to_string));
         let result = v1::ValidateResult {
             valid: issues.is_empty(),
             issues,
