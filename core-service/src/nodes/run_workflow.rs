@@ -72,7 +72,7 @@ impl Kind for RunWorkflow {
         )
         .with_shape([
             FieldSpec::required("workflowId", FieldType::String, "The workflow to run.")
-                .referring_to(Resource::Workflow),
+                .naming(Resource::Workflow),
             FieldSpec::optional("input", FieldType::Any, "What its trigger outputs; {} by default."),
             FieldSpec::optional(
                 "mode",
