@@ -272,7 +272,7 @@ async fn each_attempt_calls_a_run_of_its_own(world: &World) {
     let four = until(async || (runs(api, &callee).await.len() == 4).then_some(()));
     assert!(four.await.is_some());
     assert_eq!(api.ended(&run).await["status"], "failed");
-    let _ = api.post(format!("/runs/{run}/rerun"), json!({})).await.data(200);
+    let _ = api.post(format!("/runs/{run}/rerun"), json!({})).await.data(201);
     let six = until(async || (runs(api, &callee).await.len() == 6).then_some(()));
     assert!(six.await.is_some());
     assert_eq!(api.ended(&run).await["attemptNumber"], 2);

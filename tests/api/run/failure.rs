@@ -172,7 +172,7 @@ async fn each_failed_end_is_told_once(world: &World) {
     let _ = api
         .post(format!("/runs/{failed}/rerun"), json!({}))
         .await
-        .data(200);
+        .data(201);
     assert_eq!(
         told(api, &reacting, 3).await,
         [failed.clone(), failed.clone(), failed]
