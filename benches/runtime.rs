@@ -193,6 +193,7 @@ fn start(organization_id: String) -> StartRun {
         tick: None,
         lineage: Default::default(),
         created_by: None,
+        actor: None,
         metered: false,
     }
 }

@@ -74,5 +74,6 @@ pub(crate) fn start(organization_id: &str, graph: &Value, input: Value) -> Start
         lineage: Default::default(),
         created_by: None,
         metered: false,
+        actor: None,
     }
 }

@@ -118,6 +118,7 @@ impl Fixture {
             segments: vec![segment(0)],
             timers: Vec::new(),
             ending: None,
+            activity: Vec::new(),
         }
     }
 
@@ -151,7 +152,7 @@ impl Fixture {
     }
 
     pub(crate) async fn commit(&self, lease: &Lease, batch: RunBatch) -> Vec<CreateOutcome> {
-        self.store.commit_runs(lease, &batch).await.unwrap()
+        self.store.commit_runs(lease, &batch).await.unwrap().creates
     }
 }
 

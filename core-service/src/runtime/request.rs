@@ -19,15 +19,15 @@ use super::Shared;
 use super::drive::LiveRun;
 use super::error::RequestError;
 use super::record::Parent;
-use crate::store::{ClaimOne, RunStatus, StoreError};
+use crate::store::{Actor, ClaimOne, RunStatus, StoreError};
 
 /// What a run is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Ask {
     Cancel,
     Answer(Answer),
-    RetryNode(i64),
-    Rerun,
+    RetryNode { node: i64, metered: bool },
+    Rerun { metered: bool },
 }
 
 /// What becomes of a node that waits for it.
@@ -48,7 +48,14 @@ pub(super) struct Attempt {
     pub(super) number: u32,
 }
 
-/// The stored form of an answer.
+/// The stored form of a request, besides its kind.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    actor: Actor,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answer: Option<StoredAnswer>,
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StoredAnswer {
@@ -132,23 +139,35 @@ const ANSWER: &str = "answer";
 
 impl Ask {
     /// The signal that brings it to another process; nothing for what only ended runs are asked.
-    fn to_signal(&self) -> Option<(&'static str, Vec<u8>)> {
-        match self {
-            Self::Cancel => Some((CANCEL, Vec::new())),
-            Self::Answer(answer) => Some((ANSWER, serde_json::to_vec(&answer.to_stored()).ok()?)),
-            Self::RetryNode(_) | Self::Rerun => None,
-        }
+    fn to_signal(&self, actor: &Actor) -> Option<(&'static str, Vec<u8>)> {
+        let (kind, answer) = match self {
+            Self::Cancel => (CANCEL, None),
+            Self::Answer(answer) => (ANSWER, Some(answer.to_stored())),
+            Self::RetryNode { .. } | Self::Rerun { .. } => return None,
+        };
+        let actor = actor.clone();
+        Some((kind, serde_json::to_vec(&Stored { actor, answer }).ok()?))
     }
 
-    /// What a signal asks for; nothing when it cannot be read.
-    pub(super) fn from_signal(kind: &str, payload: &[u8]) -> Option<Self> {
-        match kind {
-            CANCEL => Some(Self::Cancel),
-            ANSWER => {
-                let stored = serde_json::from_slice(payload).ok()?;
-                Answer::from_stored(stored).map(Self::Answer)
-            }
-            _ => None,
+    /// What a signal asks for, and who does; nothing when it cannot be read.
+    pub(super) fn from_signal(kind: &str, payload: &[u8]) -> Option<(Self, Actor)> {
+        let Stored { actor, answer } = serde_json::from_slice(payload).ok()?;
+        let ask = match (kind, answer) {
+            (CANCEL, None) => Self::Cancel,
+            (ANSWER, Some(stored)) => Self::Answer(Answer::from_stored(stored)?),
+            _ => return None,
+        };
+        Some((ask, actor))
+    }
+
+    /// What the activity feed calls it; nothing when it is between runs alone.
+    pub(super) fn action(&self) -> Option<&'static str> {
+        match self {
+            Self::Cancel => Some("run.cancelled"),
+            Self::Answer(answer) if answer.attempt.is_some() => None,
+            Self::Answer(_) => Some("run.node_answered"),
+            Self::RetryNode { .. } => Some("run.node_retried"),
+            Self::Rerun { .. } => Some("run.rerun"),
         }
     }
 }
@@ -161,6 +180,8 @@ pub(super) type Reply = oneshot::Sender<Answered>;
 /// A request in a run's mailbox.
 pub(super) struct Request {
     pub(super) ask: Ask,
+    /// Who asks.
+    pub(super) actor: Actor,
     /// Nobody waits for the answer to a signal.
     pub(super) reply: Option<Reply>,
     /// The signal that brought it.
@@ -168,11 +189,12 @@ pub(super) struct Request {
 }
 
 impl Request {
-    fn new(ask: Ask) -> (Self, oneshot::Receiver<Answered>) {
+    fn new(ask: Ask, actor: Actor) -> (Self, oneshot::Receiver<Answered>) {
         let (reply, answer) = oneshot::channel();
         (
             Self {
                 ask,
+                actor,
                 reply: Some(reply),
                 signal_id: None,
             },
@@ -192,6 +214,7 @@ struct Asking {
     organization_id: String,
     run_id: Arc<str>,
     ask: Ask,
+    actor: Actor,
     /// Whether a signal has to be acted upon before the answer; otherwise it is enough that it is durable.
     waits: bool,
     deadline: Instant,
@@ -199,21 +222,37 @@ struct Asking {
 
 impl Shared {
     /// Has a request carried out, wherever the run is.
-    pub(super) async fn ask(self: &Arc<Self>, organization_id: &str, run_id: &str, ask: Ask) -> Answered {
-        self.send(organization_id, run_id, ask, true).await
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        actor: &Actor,
+        organization_id: &str,
+        run_id: &str,
+        ask: Ask,
+    ) -> Answered {
+        self.send(actor, organization_id, run_id, ask, true).await
     }
 
-    /// As `ask`, but of another process's run it is enough that the request cannot be lost any more.
+    /// Has a request of the service's own carried out. Of a run of another process it is enough that the request cannot
+    /// be lost any more.
     pub(super) async fn tell(self: &Arc<Self>, organization_id: &str, run_id: &str, ask: Ask) -> Answered {
-        self.send(organization_id, run_id, ask, false).await
+        self.send(&Actor::default(), organization_id, run_id, ask, false)
+            .await
     }
 
-    async fn send(self: &Arc<Self>, organization_id: &str, run_id: &str, ask: Ask, waits: bool) -> Answered {
+    async fn send(
+        self: &Arc<Self>,
+        actor: &Actor,
+        organization_id: &str,
+        run_id: &str,
+        ask: Ask,
+        waits: bool,
+    ) -> Answered {
         let asking = Asking {
             shared: Arc::clone(self),
             organization_id: organization_id.to_owned(),
             run_id: run_id.into(),
             ask,
+            actor: actor.clone(),
             waits,
             deadline: Instant::now() + self.config.remote_patience,
         };
@@ -248,7 +287,7 @@ impl Asking {
                 ClaimOne::Claimed(run) => {
                     // Taken when a task of this process has the run, or is about to leave it.
                     if let Ok(seat) = shared.live.enter(&self.run_id) {
-                        let (request, answer) = Request::new(self.ask.clone());
+                        let (request, answer) = self.request();
                         tokio::spawn(LiveRun::take_up(
                             Arc::clone(shared),
                             held,
@@ -271,12 +310,16 @@ impl Asking {
     /// Asks the task that drives the run here; nothing when there is none, or it left without an answer.
     async fn ask_live(&self) -> Option<Answered> {
         let mailbox = self.shared.live.mailbox(&self.run_id)?;
-        let (request, answer) = Request::new(self.ask.clone());
+        let (request, answer) = self.request();
         match timeout_at(self.deadline, mailbox.send(request)).await {
             Ok(Ok(())) => self.answered(answer).await,
             Ok(Err(_left)) => None,
             Err(_elapsed) => Some(Err(RequestError::Unavailable)),
         }
+    }
+
+    fn request(&self) -> (Request, oneshot::Receiver<Answered>) {
+        Request::new(self.ask.clone(), self.actor.clone())
     }
 
     async fn answered(&self, answer: oneshot::Receiver<Answered>) -> Option<Answered> {
@@ -287,7 +330,7 @@ impl Asking {
     }
 
     async fn ask_other_process(&self) -> Answered {
-        let Some((kind, payload)) = self.ask.to_signal() else {
+        let Some((kind, payload)) = self.ask.to_signal(&self.actor) else {
             return Err(RequestError::NotTerminal);
         };
         let store = &self.shared.store;

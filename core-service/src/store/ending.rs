@@ -80,7 +80,7 @@ const INSERT: BatchStatement = BatchStatement {
 pub(super) async fn insert_endings(
     session: &mut Session,
     created: &[&NewRun],
-    changes: &[RunChange],
+    changes: &[&RunChange],
 ) -> Result<bool, StoreError> {
     let first = created.iter().map(|run| (&run.id, &run.ending));
     let further = changes.iter().map(|change| (&change.run_id, &change.ending));

@@ -16,9 +16,12 @@ use tokio::time::sleep;
 
 use super::key::{KEY_LIFETIME_MS, service_key};
 use crate::clock;
-use crate::nodes::{BoxFuture, CallMode, CalledVersion, Executed, Execution, Executor, WorkflowCall};
+use crate::functions::{DraftOf, freeze};
+use crate::nodes::{
+    BoxFuture, CallMode, CalledVersion, Executed, Execution, Executor, Registry, WorkflowCall,
+};
 use crate::runtime::{
-    End, GraphRef, Lineage, Parent, ReportError, Runtime, StartRun, StartRunError, Started, Trigger, freeze,
+    End, GraphRef, Lineage, Parent, ReportError, Runtime, StartRun, StartRunError, Started, Trigger,
 };
 use crate::store::{IdempotencyKey, Organization, Store, StoreError};
 
@@ -40,13 +43,18 @@ pub struct WorkflowCalls {
 struct Reach {
     store: Store,
     runtime: Runtime,
+    registry: Arc<Registry>,
 }
 
 impl WorkflowCalls {
     /// Lets calls that wait for it begin.
-    pub(super) fn serve(&self, store: Store, runtime: Runtime) {
+    pub(super) fn serve(&self, store: Store, runtime: Runtime, registry: Arc<Registry>) {
         // It is set once, when the process starts.
-        let _first = self.reach.set(Reach { store, runtime });
+        let _first = self.reach.set(Reach {
+            store,
+            runtime,
+            registry,
+        });
     }
 }
 
@@ -190,6 +198,7 @@ impl Reach {
             lineage,
             created_by: None,
             metered: callee.organization.is_metered(),
+            actor: None,
         })
     }
 
@@ -208,9 +217,14 @@ impl Reach {
             let organization = self.store.organization(organization_id).await;
             let draft: Graph = serde_json::from_slice(&workflow.draft.graph)
                 .map_err(|_| failed(format!("the draft of {workflow_id} cannot be read")))?;
+            let of = DraftOf {
+                organization_id,
+                workflow_id,
+            };
+            let frozen = freeze(&self.store, &self.registry, of, &draft, &workflow.draft.graph).await;
             return Ok(Callee {
                 name: workflow.name,
-                graph: GraphRef::Frozen(freeze(&draft)),
+                graph: GraphRef::Frozen(frozen.map_err(unreachable)?),
                 version_no: None,
                 execution_timeout_ms: workflow.execution_timeout_ms,
                 organization: organization.map_err(unreachable)?,

@@ -254,5 +254,6 @@ fn error_run(ending: &Ending, notice: &Notice, listener: &ErrorListener) -> Star
         },
         created_by: None,
         metered: workflow.organization.is_metered(),
+        actor: None,
     }
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 pub use call::{MAX_DEPTH, WorkflowCalls};
 pub use metrics::TriggerFigures;
 
+use crate::nodes::Registry;
 use crate::runtime::Runtime;
 use crate::store::Store;
 use metrics::Counters;
@@ -34,8 +35,8 @@ struct Shared {
 impl Triggers {
     /// Sets the workers to work, until the runtime drains, and lets calls of workflows begin.
     #[must_use]
-    pub fn start(store: Store, runtime: Runtime, calls: &WorkflowCalls) -> Self {
-        calls.serve(store.clone(), runtime.clone());
+    pub fn start(store: Store, runtime: Runtime, registry: Arc<Registry>, calls: &WorkflowCalls) -> Self {
+        calls.serve(store.clone(), runtime.clone(), registry);
         let shared = Arc::new(Shared {
             store,
             runtime,

@@ -247,6 +247,7 @@ fn start(due: &DueSchedule, tick: &Tick, node_id: Option<i64>) -> StartRun {
         lineage: Lineage::default(),
         created_by: None,
         metered: workflow.organization.is_metered(),
+        actor: None,
     }
 }
 

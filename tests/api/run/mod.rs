@@ -3,8 +3,10 @@
 mod again;
 mod behaviour;
 mod child;
+mod code;
 mod data;
 mod failure;
+mod function;
 mod report;
 mod request;
 mod scenarios;
