@@ -33,6 +33,9 @@ const MIGRATIONS: &[Migration] = &[
     migration!(5, "0005_databases"),
     migration!(6, "0006_structures"),
     migration!(7, "0007_functions"),
+    migration!(8, "0008_schedules"),
+    migration!(9, "0009_effects"),
+    migration!(10, "0010_credentials"),
 ];
 
 /// The advisory lock that lets one node migrate while others wait ("switchyd" as a number).

@@ -9,9 +9,13 @@
 mod door;
 mod graph;
 mod names;
+mod noun;
 mod operation;
 mod script;
 mod side;
+mod table;
+mod values;
+mod workflow;
 
 use std::cell::Cell;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};

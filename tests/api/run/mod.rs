@@ -2,6 +2,9 @@
 
 mod again;
 mod behaviour;
+mod data;
 mod report;
+mod request;
+mod scenarios;
 mod start;
 mod watch;

@@ -20,6 +20,7 @@ pub mod graphs;
 mod http;
 mod process;
 mod server;
+mod target;
 mod tls;
 pub mod wire;
 pub mod workload;
@@ -36,6 +37,7 @@ pub use binaries::binary;
 pub use directory::TemporaryDirectory;
 pub use http::{Answer, HttpClient};
 pub use server::{Facade, Server, ServerOptions, ShowLog};
+pub use target::{Asked, Target};
 pub use tls::Certificate;
 
 /// Why there is no PostgreSQL for tests.
