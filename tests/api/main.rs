@@ -29,10 +29,11 @@ macro_rules! on_both_databases {
     };
 }
 
-mod access;
 mod activity;
 mod admin;
+mod billing;
 mod catalog;
+mod conformance;
 mod credential;
 mod database;
 mod deletion;
@@ -43,6 +44,7 @@ mod grpc;
 mod invitation;
 mod member;
 mod operations;
+mod rate;
 mod run;
 mod schedule;
 mod structure;
@@ -53,3 +55,4 @@ mod variable;
 mod webhook;
 mod workflow;
 mod world;
+mod writes;
