@@ -7,6 +7,7 @@ use engine::event::{Event, NodeKey};
 use engine::expression::{CustomFunctions, EvaluationError, NoCustomFunctions};
 use engine::failure::NodeError;
 use engine::graph::{Edge, Graph, NATIVE_APP, Node};
+use engine::journal::Segment;
 use engine::kind::{Behaviour, External, Kind, NodeSpec, Registry};
 use engine::params::{FieldSpec, FieldType, ParamProblem};
 use engine::plan::Plan;
@@ -166,7 +167,11 @@ impl<'a> World<'a> {
     /// again ends as it would have.
     fn recover(&mut self) -> Option<Input> {
         let stored = engine::journal::encode(&self.journal);
-        let events = engine::journal::decode(&stored.bytes).unwrap();
+        let payloads = stored.payloads.into_iter();
+        let payloads = payloads.map(|payload| (payload.sha256, payload.json)).collect();
+        let events = Segment::parse(&stored.bytes)
+            .and_then(|segment| segment.into_events(&payloads))
+            .unwrap();
         self.state = RunState::new(Arc::clone(&self.plan));
         for event in &events {
             self.state.apply(event).unwrap();
