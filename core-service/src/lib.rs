@@ -8,14 +8,19 @@ pub mod auth;
 pub mod bootstrap;
 pub mod clock;
 pub mod config;
+pub mod connectors;
+pub mod credentials;
 pub mod error;
+pub mod functions;
 pub mod id;
 pub mod javascript;
 pub mod metrics;
 pub mod nodes;
 pub mod operations;
+pub mod outbound;
 pub mod pages;
 pub mod runtime;
+pub mod sandbox;
 pub mod secret;
 pub mod services;
 pub mod store;
@@ -37,10 +42,16 @@ use tower::Layer as _;
 use crate::auth::{Access, AccessLayer, Gate};
 use crate::bootstrap::{BootstrapError, FirstKey};
 use crate::config::ServeOptions;
+use crate::connectors::{Apps, ManifestError};
+use crate::credentials::Credentials;
+use crate::functions::WithFunctions;
 use crate::metrics::Metrics;
 use crate::nodes::Registry;
+use crate::nodes::http::HttpCaller;
 use crate::operations::Health;
+use crate::outbound::Outbound;
 use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
+use crate::sandbox::{Sandbox, SandboxConfig, SandboxError};
 use crate::services::{Services, WebhookTargets};
 use crate::store::{Store, StoreError};
 use crate::triggers::Triggers;
@@ -72,6 +83,12 @@ pub enum OpenError {
     /// The runtime.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+    /// The processes for user code.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// An app of the catalog.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
     /// gRPC reflection.
     #[error("the descriptors cannot be served")]
     Reflection(#[from] tonic_reflection::server::Error),
@@ -91,6 +108,11 @@ impl Core {
         let store = Store::open(&options.database()?).await?;
         let secrets = bootstrap::secrets(options, &store).await?;
         let first_key = bootstrap::first_start(options, &store, &secrets.hasher).await?;
+        let sandbox = Sandbox::start(sandbox_config(options)).await?;
+        let apps = Apps::built_in()?;
+        let outbound = Outbound::new(&options.outbound_allow);
+        let credentials = Credentials::new(store.clone(), secrets.vault.clone(), apps.clone());
+        let http = HttpCaller::new(outbound.clone(), credentials.clone());
         let config = RuntimeConfig {
             lease: Duration::from_millis(options.lease_ms),
             ..RuntimeConfig::default()
@@ -98,8 +120,11 @@ impl Core {
         let variables = Variables::new(store.clone(), secrets.vault.clone());
         let mut registry = Registry::new();
         registry.add_data_kinds(&store, &variables);
+        registry.add_request_kinds(&apps, &http);
+        registry.add_code_kinds(&sandbox);
         let registry = Arc::new(registry);
-        let surroundings = Arc::new(WithVariables::new(variables.clone(), Arc::new(NoSurroundings)));
+        let functions = Arc::new(WithFunctions::new(sandbox.clone(), Arc::new(NoSurroundings)));
+        let surroundings = Arc::new(WithVariables::new(variables.clone(), functions));
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
         let triggers = Triggers::start(store.clone(), runtime.clone());
         let metrics = Metrics::new(runtime.clone(), triggers);
@@ -113,6 +138,11 @@ impl Core {
             store: store.clone(),
             runtime: runtime.clone(),
             registry,
+            sandbox,
+            apps,
+            credentials,
+            outbound,
+            http,
             targets: WebhookTargets::new(store.clone()),
             vault: secrets.vault,
             variables,
@@ -142,7 +172,7 @@ impl Core {
         self.access.layer(self.routes.clone())
     }
 
-    /// `/readyz`, `/metrics` and the pages for people, for whoever serves HTTP.
+    /// `/readyz` and `/metrics`, for whoever serves HTTP.
     pub fn operations(&self) -> axum::Router {
         operations::router(
             self.store.clone(),
@@ -150,7 +180,6 @@ impl Core {
             self.metrics.clone(),
             self.health.clone(),
         )
-        .merge(pages::invitation::router(self.store.clone()))
     }
 
     /// Serves gRPC until the shutdown comes and what is in flight is done.
@@ -194,6 +223,16 @@ impl Core {
     pub async fn drain(&self, patience: Duration) {
         self.runtime.drain(patience).await;
         self.store.close().await;
+    }
+}
+
+/// How user code is run, as the operator says.
+fn sandbox_config(options: &ServeOptions) -> SandboxConfig {
+    // Not by its path, where an update may have put another binary by now.
+    let config = SandboxConfig::new("/proc/self/exe".into());
+    match options.code_workers {
+        Some(workers) => config.with_workers(workers.into()),
+        None => config,
     }
 }
 

@@ -24,6 +24,7 @@ macro_rules! on_both_databases {
 }
 
 mod activity;
+mod credentials;
 mod durability;
 mod effects;
 mod fixture;

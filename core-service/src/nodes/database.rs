@@ -12,7 +12,8 @@ use engine::kind::{Behaviour, Kind, NodeSpec};
 use engine::params::{Completeness, FieldSpec, FieldType, ParamProblem, Resource};
 use serde_json::{Map, Value, json};
 
-use super::request::{Request, evaluated, failure, misfit, request_hash, store_failure};
+use super::parameters;
+use super::request::{Request, failure, misfit, request_hash, store_failure};
 use super::{BoxFuture, Executed, Execution, Executor, Registry};
 use crate::store::{Effect, RowError, RowOrder, RowQuery, RowWrite, RowsWritten, Store, Table};
 use crate::table::{Condition, Row, RowProblem, find, matching, parse_conditions};
@@ -133,7 +134,7 @@ impl Kind for DatabaseKind {
     }
 
     fn compile(&self, node: &Node, functions: &dyn CustomFunctions) -> Result<Behaviour, Vec<ParamProblem>> {
-        evaluated(node, functions)
+        parameters::compile(node, functions)
     }
 }
 

@@ -3,7 +3,13 @@
 //! A kind with I/O is a [`Kind`] (what it is) and an [`Executor`] (what it does). Absent on purpose: retries, time-outs,
 //! limits and recording; the engine decides those and the runtime does them for every kind alike.
 
+mod app_module;
 mod database;
+mod function_call;
+pub mod http;
+mod http_request;
+mod js_code;
+mod parameters;
 mod request;
 mod structure_validate;
 mod variable_set;
@@ -11,14 +17,19 @@ mod variable_set;
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::event::NodeKey;
+use engine::event::{LogLine, NodeKey};
 use engine::failure::NodeError;
 use engine::graph::NATIVE_APP;
-use engine::kind::{Kind, Kinds, Registered, UnknownKind};
+use engine::kind::{Kind, Kinds, NodeSpec, Registered, UnknownKind};
 use serde_json::Value;
 
+use self::app_module::{AppModule, Interpreter};
+use self::http::HttpCaller;
+use self::http_request::{HttpRequest, HttpRequests};
+use crate::connectors::Apps;
+use crate::sandbox::Sandbox;
 use crate::store::Store;
 use crate::variables::Variables;
 
@@ -55,6 +66,31 @@ pub struct Execution {
     pub request: Value,
     /// How long the attempt may take, in milliseconds; the runtime gives it up afterwards.
     pub timeout_ms: u64,
+    /// Takes what the node writes besides its output.
+    pub log: Log,
+}
+
+/// What an execution writes; the run's report shows it, whatever becomes of the execution. Clones are the same log.
+#[derive(Debug, Clone, Default)]
+pub struct Log {
+    lines: Arc<Mutex<Vec<LogLine>>>,
+}
+
+impl Log {
+    /// Adds lines.
+    pub fn write(&self, lines: Vec<LogLine>) {
+        self.lock().extend(lines);
+    }
+
+    /// Takes the lines out.
+    #[must_use]
+    pub fn take(&self) -> Vec<LogLine> {
+        std::mem::take(&mut self.lock())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<LogLine>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Execution {
@@ -114,11 +150,26 @@ impl Registry {
         }
     }
 
+    /// Adds the kinds that run code of users.
+    pub fn add_code_kinds(&mut self, sandbox: &Sandbox) {
+        function_call::register(self, sandbox);
+        js_code::register(self, sandbox);
+    }
+
     /// Adds the kinds that keep data in the service itself.
     pub fn add_data_kinds(&mut self, store: &Store, variables: &Variables) {
         database::register(self, store);
         variable_set::register(self, variables);
         structure_validate::register(self, store);
+    }
+
+    /// Adds the kinds that call other services, and the modules of apps.
+    pub fn add_request_kinds(&mut self, apps: &Apps, http: &HttpCaller) {
+        self.add_executed(HttpRequest, Arc::new(HttpRequests(http.clone())));
+        for module in apps.iter().flat_map(AppModule::all) {
+            self.add(module);
+        }
+        self.set_interpreter(Arc::new(Interpreter::new(apps.clone(), http.clone())));
     }
 
     /// Adds a kind without I/O of its own.
@@ -145,6 +196,15 @@ impl Registry {
     #[must_use]
     pub fn kinds(&self) -> &engine::kind::Registry {
         &self.kinds
+    }
+
+    /// The native kinds, by name.
+    #[must_use]
+    pub fn native_specs(&self) -> Vec<NodeSpec> {
+        let native = self.kinds.iter().filter(|kind| kind.spec.app_id == NATIVE_APP);
+        let mut specs: Vec<NodeSpec> = native.map(|kind| kind.spec.clone()).collect();
+        specs.sort_by(|one, other| one.kind.cmp(&other.kind));
+        specs
     }
 
     /// Who executes a module.

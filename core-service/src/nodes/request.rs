@@ -1,40 +1,12 @@
-//! Requests of native kinds: a node's parameters with their templates evaluated, and how executors read them.
+//! Requests of native kinds: how executors read a node's evaluated parameters, and how they fail.
 
 use contract::v1::ErrorReason;
-use engine::expression::{CompiledValue, CustomFunctions};
 use engine::failure::NodeError;
-use engine::graph::Node;
-use engine::kind::{Behaviour, External};
-use engine::params::ParamProblem;
-use engine::scope::NodeScope;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use super::Execution;
 use crate::store::StoreError;
-
-/// The behaviour of kinds that are executed with their parameters as they stand.
-pub(super) fn evaluated(
-    node: &Node,
-    functions: &dyn CustomFunctions,
-) -> Result<Behaviour, Vec<ParamProblem>> {
-    let params = Value::Object(node.params.clone());
-    let compiled = CompiledValue::compile(&params, functions).map_err(|found| {
-        let problem = |(path, error): (String, engine::expression::ParseError)| {
-            ParamProblem::new(path, error.to_string())
-        };
-        found.into_iter().map(problem).collect::<Vec<_>>()
-    })?;
-    Ok(Behaviour::External(Box::new(Evaluated(compiled))))
-}
-
-struct Evaluated(CompiledValue);
-
-impl External for Evaluated {
-    fn request(&self, scope: &dyn NodeScope) -> Result<Value, NodeError> {
-        Ok(self.0.evaluate(scope)?)
-    }
-}
 
 /// A request by its parameters. A null counts as absent.
 #[derive(Clone, Copy)]

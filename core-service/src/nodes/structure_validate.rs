@@ -10,7 +10,8 @@ use engine::kind::{Behaviour, Kind, NodeSpec};
 use engine::params::{FieldSpec, FieldType, ParamProblem, Resource};
 use serde_json::{Value, json};
 
-use super::request::{Request, evaluated, store_failure};
+use super::parameters;
+use super::request::{Request, store_failure};
 use super::{BoxFuture, Executed, Execution, Executor, Registry};
 use crate::store::{Store, StoreError};
 use crate::structure::issues;
@@ -40,7 +41,7 @@ impl Kind for StructureValidate {
     }
 
     fn compile(&self, node: &Node, functions: &dyn CustomFunctions) -> Result<Behaviour, Vec<ParamProblem>> {
-        evaluated(node, functions)
+        parameters::compile(node, functions)
     }
 }
 

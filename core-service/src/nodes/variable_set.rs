@@ -11,7 +11,8 @@ use engine::kind::{Behaviour, Kind, NodeSpec};
 use engine::params::{FieldSpec, FieldType, ParamProblem};
 use serde_json::{Value, json};
 
-use super::request::{Request, evaluated, failure, store_failure};
+use super::parameters;
+use super::request::{Request, failure, store_failure};
 use super::{BoxFuture, Executed, Execution, Executor, Registry};
 use crate::store::{Actor, Effect};
 use crate::variables::{Owner, SetVariableError, Setting, Variables};
@@ -49,7 +50,7 @@ impl Kind for VariableSet {
     }
 
     fn compile(&self, node: &Node, functions: &dyn CustomFunctions) -> Result<Behaviour, Vec<ParamProblem>> {
-        evaluated(node, functions)
+        parameters::compile(node, functions)
     }
 }
 

@@ -1,14 +1,36 @@
 //! The pages that people open in a browser, by a link that they were given. Small HTML without scripts.
 //!
-//! Such a link is a capability: no page is cached, framed, or told to other sites.
+//! Such a link is a capability: no page is cached, framed, or told to other sites. Requests arrive through
+//! `PageService`, which leaves the [`crate::store::Actor`] on them.
 
+pub mod connect;
 pub mod invitation;
+mod token;
+
+pub use token::Token;
 
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
+use axum::{Extension, Router};
+
+use crate::credentials::Credentials;
+use crate::store::Store;
+
+/// Left on the answer to a request that is for no page.
+#[derive(Clone, Copy)]
+pub struct NoPage;
+
+/// All pages.
+pub fn router(store: &Store, credentials: &Credentials) -> Router {
+    Router::new()
+        .merge(invitation::router(store.clone()))
+        .merge(connect::router(store.clone(), credentials.clone()))
+        .method_not_allowed_fallback(async || (StatusCode::METHOD_NOT_ALLOWED, Extension(NoPage)))
+        .fallback(async || (StatusCode::NOT_FOUND, Extension(NoPage)))
+}
 
 const STYLE: &str = "body{font:1.125rem/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem}\
-     input,button{font:inherit;padding:.5rem;margin:.25rem 0 1rem;width:100%;box-sizing:border-box}";
+     input,select,button{font:inherit;padding:.5rem;margin:.25rem 0 1rem;width:100%;box-sizing:border-box}";
 
 /// A whole page. `title` is text; `body` is HTML, in which every text is [`escaped`].
 fn page(status: StatusCode, title: &str, body: &str) -> Response {
@@ -34,6 +56,16 @@ fn page(status: StatusCode, title: &str, body: &str) -> Response {
 /// A page of one sentence.
 fn message(status: StatusCode, title: &str, text: &str) -> Response {
     page(status, title, &format!("<p>{}</p>", escaped(text)))
+}
+
+/// The page of a failure that is no fault of the person's.
+fn broken(error: &dyn std::error::Error) -> Response {
+    tracing::error!(%error, "a page failed");
+    message(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "This does not work right now",
+        "Try again in a moment.",
+    )
 }
 
 /// Text as it stands in HTML, in attributes too.

@@ -6,8 +6,10 @@
 
 mod activity;
 mod admin;
+mod callable;
 mod catalog;
 mod change;
+mod credential;
 mod cursor;
 mod database;
 mod folder;
@@ -16,6 +18,7 @@ mod graph;
 mod ingress;
 mod invitation;
 mod member;
+mod page;
 mod reference;
 mod run;
 mod structure;
@@ -38,9 +41,14 @@ use tonic::{Request, Response, Status};
 pub use target::WebhookTargets;
 
 use crate::auth::{Authorized, Gate, KeyHasher};
+use crate::connectors::Apps;
+use crate::credentials::Credentials;
 use crate::error::{Error, Result};
 use crate::nodes::Registry;
+use crate::nodes::http::HttpCaller;
+use crate::outbound::Outbound;
 use crate::runtime::Runtime;
+use crate::sandbox::Sandbox;
 use crate::secret::Vault;
 use crate::store::Store;
 use crate::variables::Variables;
@@ -54,6 +62,16 @@ pub struct Services {
     pub runtime: Runtime,
     /// The node kinds.
     pub registry: Arc<Registry>,
+    /// Runs custom functions.
+    pub sandbox: Sandbox,
+    /// The apps of the catalog.
+    pub apps: Apps,
+    /// Opens credentials and seals them.
+    pub credentials: Credentials,
+    /// Sends requests to other services.
+    pub outbound: Outbound,
+    /// Makes calls as nodes do.
+    pub http: HttpCaller,
     /// What webhooks lead to.
     pub targets: WebhookTargets,
     /// Seals what is secret.
@@ -76,11 +94,13 @@ impl Services {
         use contract::v1::activity_service_server::ActivityServiceServer;
         use contract::v1::admin_service_server::AdminServiceServer;
         use contract::v1::catalog_service_server::CatalogServiceServer;
+        use contract::v1::credential_service_server::CredentialServiceServer;
         use contract::v1::database_service_server::DatabaseServiceServer;
         use contract::v1::folder_service_server::FolderServiceServer;
         use contract::v1::function_service_server::FunctionServiceServer;
         use contract::v1::invitation_service_server::InvitationServiceServer;
         use contract::v1::member_service_server::MemberServiceServer;
+        use contract::v1::page_service_server::PageServiceServer;
         use contract::v1::run_service_server::RunServiceServer;
         use contract::v1::structure_service_server::StructureServiceServer;
         use contract::v1::tag_service_server::TagServiceServer;
@@ -102,10 +122,12 @@ impl Services {
             .add_service(FolderServiceServer::new(folder::Folders::new(self)))
             .add_service(TagServiceServer::new(tag::Tags::new(self)))
             .add_service(MemberServiceServer::new(member::Members::new(self)))
+            .add_service(PageServiceServer::new(page::Pages::new(self)))
             .add_service(InvitationServiceServer::new(invitation::Invitations::new(self)))
             .add_service(ActivityServiceServer::new(activity::ActivityFeed::new(self)))
             .add_service(CatalogServiceServer::new(catalog::Catalog::new(self)))
             .add_service(AdminServiceServer::new(admin::Admin::new(self)))
+            .add_service(CredentialServiceServer::new(credential::Credentials::new(self)))
             .add_service(DatabaseServiceServer::new(database::Databases::new(self)))
             .add_service(StructureServiceServer::new(structure::Structures::new(self)))
             .add_service(FunctionServiceServer::new(function::Functions::new(self)))

@@ -34,7 +34,8 @@ const MIGRATIONS: &[Migration] = &[
     migration!(6, "0006_structures"),
     migration!(7, "0007_functions"),
     migration!(8, "0008_schedules"),
-    migration!(12, "0012_effects"),
+    migration!(9, "0009_effects"),
+    migration!(10, "0010_credentials"),
 ];
 
 /// The advisory lock that lets one node migrate while others wait ("switchyd" as a number).
@@ -122,8 +123,12 @@ mod tests {
     use super::MIGRATIONS;
 
     #[test]
-    fn numbers_rise() {
-        assert!(MIGRATIONS.is_sorted_by(|before, after| before.number < after.number));
+    fn numbers_count_from_one() {
+        assert!(
+            (1..)
+                .zip(MIGRATIONS)
+                .all(|(number, migration)| migration.number == number)
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod activity;
 mod api_key;
 mod batch;
 mod commit;
+mod credential;
 mod credit;
 mod database;
 mod deployment;
@@ -50,6 +51,7 @@ mod wrapped_key;
 pub use activity::{Activity, ActivityFilter, Actor};
 pub use api_key::{ApiKey, Authentication, NewApiKey};
 pub use commit::CommitError;
+pub use credential::{Credential, CredentialChange, CredentialStatus, NewCredential, NewLink};
 pub use deployment::{Deploy, Deployment, LiveWorkflow, NewDeployment};
 pub use effect::Effect;
 pub use error::StoreError;
@@ -68,7 +70,8 @@ pub use plan::Plan;
 pub use process::{ClaimCause, ClaimOne, ClaimedRun, Lease};
 pub use run::{Run, RunStatus};
 pub use run_batch::{
-    CreateOutcome, Driver, IdempotencyKey, NewRun, Payload, RunBatch, RunChange, RunSummary, Segment,
+    BatchOutcome, ChangeOutcome, CreateOutcome, Driver, IdempotencyKey, NewRun, Payload, RunActivity,
+    RunBatch, RunChange, RunSummary, Segment,
 };
 pub use schedule::{DueSchedule, NextWake, Pass, Tick};
 pub use signal::Signal;

@@ -4,7 +4,6 @@
 //! on another within a second. Set here, by the service and by nodes. Absent on
 //! purpose: listing and deleting them, which the service does.
 
-mod mask;
 mod set;
 mod surroundings;
 
@@ -19,8 +18,7 @@ use tokio::sync::OnceCell;
 pub use set::{Owner, SetVariableError, Setting, VariableSetting};
 pub use surroundings::WithVariables;
 
-use self::mask::Mask;
-use crate::secret::{Place, SecretError, Vault};
+use crate::secret::{Mask, Place, SecretError, Vault};
 use crate::store::{Store, Variable};
 
 /// How long the variables of a workflow are believed on nodes other than the one that changed them.

@@ -2,8 +2,11 @@
 
 mod again;
 mod behaviour;
+mod code;
 mod data;
+mod function;
 mod report;
+mod request;
 mod scenarios;
 mod start;
 mod watch;

@@ -20,6 +20,7 @@ pub mod graphs;
 mod http;
 mod process;
 mod server;
+mod target;
 mod tls;
 pub mod wire;
 pub mod workload;
@@ -31,11 +32,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 pub use admin::{Admin, AdminClient, Bearer, at_most};
-pub use api::{Api, PATIENCE, text, together, until};
+pub use api::{Api, PATIENCE, percent_encoded, text, together, until};
 pub use binaries::binary;
 pub use directory::TemporaryDirectory;
 pub use http::{Answer, HttpClient};
 pub use server::{Facade, Server, ServerOptions, ShowLog};
+pub use target::{Asked, Target};
 pub use tls::Certificate;
 
 /// Why there is no PostgreSQL for tests.

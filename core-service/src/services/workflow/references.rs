@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::Workflows;
 use crate::error::Result;
+use crate::services::credential::credential_problems;
 
 /// A parameter that names something: its node, its name and the id.
 struct Reference<'a> {
@@ -22,7 +23,7 @@ struct Reference<'a> {
 }
 
 impl Workflows {
-    /// Each literal reference to something that the organization does not have.
+    /// Each literal reference to something that the organization does not have, or that cannot be used.
     pub(super) async fn broken_references(
         &self,
         organization_id: &str,
@@ -44,6 +45,7 @@ impl Workflows {
                 Problem::node(reference.node, message).at(format!("params.{}", reference.field))
             }));
         }
+        problems.extend(credential_problems(&self.services, organization_id, graph).await?);
         Ok(problems)
     }
 
