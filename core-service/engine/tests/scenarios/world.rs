@@ -133,7 +133,9 @@ impl<'a> World<'a> {
         let outside = self.outside(&execute).clone();
         let result = match (outside.output, outside.error) {
             _ if outside.after_ms > execute.timeout_ms => Err(NodeError::timeout(execute.timeout_ms)),
-            (Some(output), None) => Ok(output),
+            (Some(body), None) => Ok(json!({
+                "status": 200, "headers": {}, "body": body, "durationMs": outside.after_ms,
+            })),
             (None, Some(error)) => Err(NodeError {
                 retry_after_ms: error.retry_after_ms,
                 ..NodeError::new(error.code, error.message)
@@ -234,6 +236,7 @@ impl<'a> World<'a> {
             let seen = json!({
                 "status": node.status.as_str(),
                 "output": node.output.map(|output| Value::clone(output)),
+                "body": node.output.and_then(|output| output.get("body")),
                 "size": node.output.map(|output| output.to_string().len()),
                 "error": error,
                 "attempt": node.attempt,
