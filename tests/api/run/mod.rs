@@ -2,8 +2,10 @@
 
 mod again;
 mod behaviour;
+mod child;
 mod code;
 mod data;
+mod failure;
 mod function;
 mod report;
 mod request;
