@@ -12,7 +12,7 @@ on_both_databases!(
     what_rows_cannot_be_is_named,
     parameters_are_judged_when_they_are_known,
     ten_thousand_rows_go_in_at_once,
-    a_failed_node_that_runs_again_writes_again,
+    another_attempt_writes_again,
     what_does_not_exist_is_named_before_it_is_deployed,
     what_does_not_exist_fails_its_node,
     a_variable_is_set_by_a_node,
@@ -225,7 +225,7 @@ async fn what_rows_cannot_be_is_named(world: &World) {
         (json!({}), invalid, "price must have a value"),
         (json!({ "sku": "a", "price": 2 }), "CONFLICT", "unique key sku"),
     ] {
-        let params = json!({ "databaseId": id, "row": "{{1}}" });
+        let params = json!({ "databaseId": id, "row": "{{$node(1)}}" });
         let (found, message) = failure(&world.api, "database_insert", params, row.clone()).await;
         assert_eq!(found, code, "{row}: {message}");
         assert!(message.contains(part), "{row}: {message}");
@@ -350,7 +350,7 @@ async fn ten_thousand_rows_go_in_at_once(world: &World) {
     assert_eq!(shown[4]["rows"][0]["n"], 9_999);
 }
 
-async fn a_failed_node_that_runs_again_writes_again(world: &World) {
+async fn another_attempt_writes_again(world: &World) {
     let (id, _) = products(world).await;
     let insert = json!({ "databaseId": id, "row": { "price": "{{1.price}}" } });
     let report = run(&world.api, &[("database_insert", insert)], json!({ "price": 5 })).await;
@@ -429,7 +429,7 @@ async fn what_does_not_exist_fails_its_node(world: &World) {
     ] {
         let mut params = more;
         params["databaseId"] = json!("{{1.id}}");
-        for id in [&id, "db_none", ""] {
+        for id in [id.as_str(), "db_none", ""] {
             let (code, message) = failure(&stranger, kind, params.clone(), json!({ "id": id })).await;
             assert_eq!(code, "NOT_FOUND", "{kind} {id}: {message}");
         }
@@ -476,7 +476,7 @@ async fn a_variable_is_set_by_a_node(world: &World) {
         assert_eq!(variable(world, "LAST_ORDER").await["value"], stored);
     }
     let trail = world.api.get("/activity?targetType=variable").await.data(200);
-    let told: Vec<(&Value, &Value)> = trail["data"]
+    let told: Vec<(&Value, &Value)> = trail["events"]
         .as_array()
         .unwrap()
         .iter()
