@@ -29,17 +29,22 @@ macro_rules! on_both_databases {
     };
 }
 
-mod access;
 mod activity;
 mod admin;
+mod billing;
 mod catalog;
+mod conformance;
 mod credential;
 mod database;
+mod deletion;
+mod differential;
 mod folder;
 mod function;
+mod grpc;
 mod invitation;
 mod member;
 mod operations;
+mod rate;
 mod run;
 mod schedule;
 mod structure;
@@ -50,3 +55,4 @@ mod variable;
 mod webhook;
 mod workflow;
 mod world;
+mod writes;

@@ -37,6 +37,8 @@ pub struct RuntimeConfig {
     pub remote_patience: Duration,
     /// Compiled plans kept (4,096).
     pub plans: u64,
+    /// How often runs that slipped through are looked for, and what nobody needs any more is deleted (60 s).
+    pub tidy_interval: Duration,
 }
 
 impl Default for RuntimeConfig {
@@ -57,6 +59,7 @@ impl Default for RuntimeConfig {
             crash_limit: 3,
             remote_patience: Duration::from_secs(10),
             plans: 4_096,
+            tidy_interval: Duration::from_secs(60),
         }
     }
 }

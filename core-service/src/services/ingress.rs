@@ -17,7 +17,7 @@ use super::{Services, service};
 use crate::auth::Authorized;
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::runtime::{GraphRef, PlanError, StartRun, StartRunError, Trigger};
+use crate::runtime::{GraphRef, PlanError, StartRun, StartRunError, Started, Trigger};
 use crate::store::IdempotencyKey;
 
 /// The largest message: the largest body an operator may allow, and its headers.
@@ -53,17 +53,10 @@ impl WebhookIngress {
             return Err(Error::new(ErrorReason::MethodNotAllowed, message).with_allow(target.method()));
         }
         let run = run(&target, request)?;
-        start::check_billing(&target.row.organization)?;
-        let started = self
-            .services
-            .runtime
-            .start_run(run)
-            .await
-            .map_err(|error| match error {
-                StartRunError::Start(StartError::UnknownNode(_) | StartError::NotATrigger(_))
-                | StartRunError::Plan(PlanError::NotFound) => not_live(),
-                error => error.into(),
-            })?;
+        let started = match start::check_billing(&target.row.organization) {
+            Ok(()) => self.start(run).await?,
+            Err(refusal) => start::replay(&self.services, &run).await?.ok_or(refusal)?,
+        };
         tracing::debug!(
             run_id = started.run_id,
             replayed = started.replayed,
@@ -81,6 +74,15 @@ impl WebhookIngress {
             status: 202,
             headers: vec![json],
             body: body.into_bytes(),
+        })
+    }
+
+    async fn start(&self, run: StartRun) -> Result<Started> {
+        let started = self.services.runtime.start_run(run).await;
+        started.map_err(|error| match error {
+            StartRunError::Start(StartError::UnknownNode(_) | StartError::NotATrigger(_))
+            | StartRunError::Plan(PlanError::NotFound) => not_live(),
+            error => error.into(),
         })
     }
 }
@@ -139,6 +141,7 @@ fn run(target: &Target, request: v1::ReceiveWebhookRequest) -> Result<StartRun> 
         tick: None,
         created_by: None,
         metered: target.organization.is_metered(),
+        actor: None,
     })
 }
 

@@ -2,7 +2,9 @@
 
 mod again;
 mod behaviour;
+mod code;
 mod data;
+mod function;
 mod report;
 mod request;
 mod scenarios;

@@ -32,7 +32,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 pub use admin::{Admin, AdminClient, Bearer, at_most};
-pub use api::{Api, PATIENCE, text, together, until};
+pub use api::{Api, PATIENCE, percent_encoded, text, together, until};
 pub use binaries::binary;
 pub use directory::TemporaryDirectory;
 pub use http::{Answer, HttpClient};
