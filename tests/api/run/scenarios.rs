@@ -8,7 +8,7 @@ use http::header::CONTENT_TYPE;
 use scenarios::{Action, Scenario, differences};
 use serde_json::{Map, Value, json};
 use test_support::{Api, Asked, Target, text};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, LocalSet};
 
 use crate::world::World;
 
@@ -18,6 +18,11 @@ on_both_databases!(every_scenario_happens_as_it_is_told);
 const TOGETHER: usize = 8;
 
 async fn every_scenario_happens_as_it_is_told(world: &World) {
+    // On this thread: the compiler cannot tell that what borrows across a wait may move to another.
+    LocalSet::new().run_until(all(world)).await;
+}
+
+async fn all(world: &World) {
     let mut scenarios = scenarios::all();
     scenarios.retain(Scenario::is_for_the_product);
     assert!(
@@ -35,7 +40,7 @@ async fn every_scenario_happens_as_it_is_told(world: &World) {
             // An organization of its own: variables have names.
             let made = world.admin.organization(&scenario.name, None).await;
             let api = world.server.api(Some(&made.api_key));
-            happening.spawn(async move { happen(&api, &scenario).await });
+            happening.spawn_local(async move { happen(&api, &scenario).await });
         }
         match happening.join_next().await {
             Some(Ok(found)) => failed.extend(found),
