@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::CONSTANTS;
 use super::random::Random;
 use super::random_graph::{RandomEdge, RandomNode, build};
-use super::world::{replay, result_of};
+use super::world::{assert_same, replay, result_of};
 use crate::event::{Event, EventBody, NodeKey};
 use crate::graph::EdgeType;
 use crate::journal;
@@ -62,6 +62,15 @@ impl Faults {
             cancel: random.pick(&[0, 0, 80]),
         }
     }
+}
+
+/// What a process knew of the run when another took it over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// What is durable.
+    Durable,
+    /// What never became durable, too.
+    Ahead,
 }
 
 /// A process that drives the run, or believes that it does.
@@ -196,7 +205,7 @@ impl Cluster {
     /// One thing happens, or goes wrong.
     fn advance(&mut self) {
         if self.random.happens(self.faults.lease_loss) {
-            let lost = self.take_over();
+            let lost = self.take_over(Known::Durable);
             self.stale.push(lost);
         }
         if self.random.happens(self.faults.duplicate) {
@@ -258,12 +267,12 @@ impl Cluster {
             let crashes = self.random.happens(self.faults.crash);
             if crashes && self.random.happens(500) {
                 // Nothing was durable: what happened will be seen again, but for what somebody asked.
-                let _lost = self.take_over();
+                let _lost = self.take_over(Known::Ahead);
                 return self.ask_again(input);
             }
             self.commit(&step, is_over);
             if crashes {
-                let _lost = self.take_over();
+                let _lost = self.take_over(Known::Durable);
                 return;
             }
             next = self.carry_out(step).then_some(Input::Continue);
@@ -338,7 +347,7 @@ impl Cluster {
     }
 
     /// Another process gets the lease and goes on from what is durable. Gives the one before.
-    fn take_over(&mut self) -> Process {
+    fn take_over(&mut self, known: Known) -> Process {
         self.injected += 1;
         self.epoch += 1;
         let stored = journal::encode(&self.journal);
@@ -348,6 +357,9 @@ impl Cluster {
         assert_eq!(events, self.journal);
         let process = Process::new(self.epoch, replay(&self.plan, &events));
         let lost = std::mem::replace(&mut self.holder, process);
+        if known == Known::Durable {
+            assert_same(&lost.state, &self.holder.state);
+        }
         let mut input = Input::Resume;
         loop {
             let was_over = self.state().finished().is_some();
