@@ -3,7 +3,7 @@
 use scenarios::{Action, Scenario, differences};
 use serde_json::{Map, Value, json};
 use test_support::{Api, text};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, LocalSet};
 
 use crate::world::World;
 
@@ -13,6 +13,10 @@ on_both_databases!(every_scenario_happens_as_it_is_told);
 const TOGETHER: usize = 8;
 
 async fn every_scenario_happens_as_it_is_told(world: &World) {
+    LocalSet::new().run_until(all_happen(world)).await;
+}
+
+async fn all_happen(world: &World) {
     let mut scenarios = scenarios::all();
     scenarios.retain(Scenario::is_for_the_product);
     assert!(
@@ -30,7 +34,7 @@ async fn every_scenario_happens_as_it_is_told(world: &World) {
             // An organization of its own: variables have names.
             let made = world.admin.organization(&scenario.name, None).await;
             let api = world.server.api(Some(&made.api_key));
-            happening.spawn(async move { happen(&api, &scenario).await });
+            happening.spawn_local(async move { happen(&api, &scenario).await });
         }
         match happening.join_next().await {
             Some(Ok(found)) => failed.extend(found),
