@@ -145,6 +145,10 @@ pub struct ServeOptions {
     #[arg(long, env = "SWITCHYARD_LEASE_MS", value_name = "MS", default_value_t = 10_000,
         value_parser = clap::value_parser!(u64).range(1_000..=600_000))]
     pub lease_ms: u64,
+    /// Processes that run JavaScript of users at once; twice the cores, at least 8, when absent. An organization gets at
+    /// most a quarter of them, at least 2.
+    #[arg(long, env = "SWITCHYARD_CODE_WORKERS", value_name = "COUNT", value_parser = clap::value_parser!(u16).range(2..=1_024))]
+    pub code_workers: Option<u16>,
     /// Which log lines: a level, or directives such as `info,core_service=debug`.
     #[arg(long, env = "SWITCHYARD_LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,

@@ -11,6 +11,7 @@ pub mod config;
 pub mod connectors;
 pub mod credentials;
 pub mod error;
+pub mod functions;
 pub mod id;
 pub mod javascript;
 pub mod metrics;
@@ -19,6 +20,7 @@ pub mod operations;
 pub mod outbound;
 pub mod pages;
 pub mod runtime;
+pub mod sandbox;
 pub mod secret;
 pub mod services;
 pub mod store;
@@ -42,15 +44,17 @@ use crate::bootstrap::{BootstrapError, FirstKey};
 use crate::config::ServeOptions;
 use crate::connectors::{Apps, ManifestError};
 use crate::credentials::Credentials;
+use crate::functions::WithFunctions;
 use crate::metrics::Metrics;
-use crate::nodes::Registry;
 use crate::nodes::http::HttpCaller;
+use crate::nodes::{Registry, RunWorkflow};
 use crate::operations::Health;
 use crate::outbound::Outbound;
 use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
+use crate::sandbox::{Sandbox, SandboxConfig, SandboxError};
 use crate::services::{Services, WebhookTargets};
 use crate::store::{Store, StoreError};
-use crate::triggers::Triggers;
+use crate::triggers::{Triggers, WorkflowCalls};
 use crate::variables::{Variables, WithVariables};
 
 /// How often a quiet gRPC connection is asked whether it lives.
@@ -79,6 +83,9 @@ pub enum OpenError {
     /// The runtime.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+    /// The processes for user code.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
     /// An app of the catalog.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
@@ -101,6 +108,7 @@ impl Core {
         let store = Store::open(&options.database()?).await?;
         let secrets = bootstrap::secrets(options, &store).await?;
         let first_key = bootstrap::first_start(options, &store, &secrets.hasher).await?;
+        let sandbox = Sandbox::start(sandbox_config(options)).await?;
         let apps = Apps::built_in()?;
         let outbound = Outbound::new(&options.outbound_allow);
         let credentials = Credentials::new(store.clone(), secrets.vault.clone(), apps.clone());
@@ -113,10 +121,14 @@ impl Core {
         let mut registry = Registry::new();
         registry.add_data_kinds(&store, &variables);
         registry.add_request_kinds(&apps, &http);
+        let calls = WorkflowCalls::default();
+        registry.add_executed(RunWorkflow, Arc::new(calls.clone()));
+        registry.add_code_kinds(&sandbox);
         let registry = Arc::new(registry);
-        let surroundings = Arc::new(WithVariables::new(variables.clone(), Arc::new(NoSurroundings)));
+        let functions = Arc::new(WithFunctions::new(sandbox.clone(), Arc::new(NoSurroundings)));
+        let surroundings = Arc::new(WithVariables::new(variables.clone(), functions));
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
-        let triggers = Triggers::start(store.clone(), runtime.clone());
+        let triggers = Triggers::start(store.clone(), runtime.clone(), Arc::clone(&registry), &calls);
         let metrics = Metrics::new(runtime.clone(), triggers);
         let gate = Gate::new(
             store.clone(),
@@ -128,6 +140,7 @@ impl Core {
             store: store.clone(),
             runtime: runtime.clone(),
             registry,
+            sandbox,
             apps,
             credentials,
             outbound,
@@ -212,6 +225,16 @@ impl Core {
     pub async fn drain(&self, patience: Duration) {
         self.runtime.drain(patience).await;
         self.store.close().await;
+    }
+}
+
+/// How user code is run, as the operator says.
+fn sandbox_config(options: &ServeOptions) -> SandboxConfig {
+    // Not by its path, where an update may have put another binary by now.
+    let config = SandboxConfig::new("/proc/self/exe".into());
+    match options.code_workers {
+        Some(workers) => config.with_workers(workers.into()),
+        None => config,
     }
 }
 

@@ -5,28 +5,34 @@
 
 mod app_module;
 mod database;
+mod function_call;
 pub mod http;
 mod http_request;
+mod js_code;
 mod parameters;
 mod request;
+mod run_workflow;
 mod structure_validate;
 mod variable_set;
 
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::event::NodeKey;
+use engine::event::{LogLine, NodeKey};
 use engine::failure::NodeError;
 use engine::graph::NATIVE_APP;
 use engine::kind::{Kind, Kinds, NodeSpec, Registered, UnknownKind};
 use serde_json::Value;
 
+pub use self::run_workflow::{CallMode, CalledVersion, RunWorkflow, WorkflowCall};
+
 use self::app_module::{AppModule, Interpreter};
 use self::http::HttpCaller;
 use self::http_request::{HttpRequest, HttpRequests};
 use crate::connectors::Apps;
+use crate::sandbox::Sandbox;
 use crate::store::Store;
 use crate::variables::Variables;
 
@@ -63,6 +69,31 @@ pub struct Execution {
     pub request: Value,
     /// How long the attempt may take, in milliseconds; the runtime gives it up afterwards.
     pub timeout_ms: u64,
+    /// Takes what the node writes besides its output.
+    pub log: Log,
+}
+
+/// What an execution writes; the run's report shows it, whatever becomes of the execution. Clones are the same log.
+#[derive(Debug, Clone, Default)]
+pub struct Log {
+    lines: Arc<Mutex<Vec<LogLine>>>,
+}
+
+impl Log {
+    /// Adds lines.
+    pub fn write(&self, lines: Vec<LogLine>) {
+        self.lock().extend(lines);
+    }
+
+    /// Takes the lines out.
+    #[must_use]
+    pub fn take(&self) -> Vec<LogLine> {
+        std::mem::take(&mut self.lock())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<LogLine>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Execution {
@@ -83,7 +114,7 @@ impl Execution {
 pub enum Executed {
     /// The node's output.
     Output(Value),
-    /// A person brings the output later; until then the run needs no memory.
+    /// A person or another run brings the output later; until then the run needs no memory.
     Parked {
         /// When the node fails as `NODE_TIMEOUT` without one, in epoch milliseconds.
         due_at_ms: Option<i64>,
@@ -120,6 +151,12 @@ impl Registry {
             executors: HashMap::new(),
             interpreter: None,
         }
+    }
+
+    /// Adds the kinds that run code of users.
+    pub fn add_code_kinds(&mut self, sandbox: &Sandbox) {
+        function_call::register(self, sandbox);
+        js_code::register(self, sandbox);
     }
 
     /// Adds the kinds that keep data in the service itself.

@@ -7,6 +7,7 @@ use engine::plan::Plan;
 use engine::scope::Environment;
 use serde_json::{Value, json};
 
+use super::calls::Calls;
 use super::limits::Share;
 use super::pace::Pace;
 use super::record::StartRecord;
@@ -22,8 +23,12 @@ pub(super) struct RunContext {
     pub(super) record: StartRecord,
     pub(super) plan: Arc<Plan>,
     pub(super) pace: Pace,
+    /// Whether the plan has nodes that start runs of other workflows.
+    pub(super) calls_workflows: bool,
     pub(super) surroundings: Arc<dyn Surroundings>,
     pub(super) share: Arc<Share>,
+    /// Calls of custom functions; nothing when the graph calls none.
+    pub(super) calls: Option<Calls>,
     /// `$run` and `$workflow`, made when an expression asks for them.
     pub(super) roots: OnceLock<(Value, Value)>,
 }
@@ -41,9 +46,20 @@ impl RunContext {
             record: self.record.clone(),
             plan: Arc::clone(&self.plan),
             pace: self.pace.clone(),
+            calls_workflows: self.calls_workflows,
             surroundings: Arc::clone(&self.surroundings),
             share: Arc::clone(&self.share),
+            calls: self.calls.as_ref().map(|_| Calls::default()),
             roots: OnceLock::new(),
+        }
+    }
+
+    /// Brings the answers that evaluations of this run lack. Dropping the future gives the calls up; they are still
+    /// lacking then.
+    pub(super) async fn bring_answers(&self) {
+        if let Some(calls) = &self.calls {
+            let answers = self.surroundings.call_all(calls.wanted()).await;
+            calls.answer(answers);
         }
     }
 
@@ -76,7 +92,20 @@ impl Environment for RunContext {
     }
 
     fn call_custom(&self, name: &str, arguments: Vec<Value>) -> Result<Value, EvaluationError> {
-        self.surroundings.call(name, arguments)
+        match &self.calls {
+            Some(calls) => calls.ask(name, arguments),
+            None => Err(EvaluationError::new(format!("there is no function {name}"))),
+        }
+    }
+
+    fn lacks_answers(&self) -> bool {
+        self.calls.as_ref().is_some_and(Calls::are_wanted)
+    }
+
+    fn recorded(&self) {
+        if let Some(calls) = &self.calls {
+            calls.forget();
+        }
     }
 
     fn mask(&self, output: &mut Value) {

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use engine::graph::{Edge, FrozenFunction, Graph, Node};
+use engine::graph::{FrozenFunction, FrozenGraph};
 use engine::plan::Plan;
 use moka::sync::Cache;
-use serde::Deserialize;
 
 use super::error::PlanError;
 use super::pace::Pace;
 use super::surroundings::SurroundingsSource;
-use crate::nodes::Registry;
+use crate::nodes::{Registry, RunWorkflow};
 use crate::store::{self, Store};
 
 /// The frozen graph that a run is to follow.
@@ -51,16 +50,8 @@ pub(super) struct Compiled {
     pub(super) pace: Pace,
     /// Whether any of its templates may read a variable.
     pub(super) reads_variables: bool,
-}
-
-/// The canonical JSON of a frozen graph.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FrozenGraph {
-    nodes: Vec<Node>,
-    edges: Vec<Edge>,
-    #[serde(default)]
-    functions: Vec<FrozenFunction>,
+    /// Whether any of its nodes starts runs of other workflows.
+    pub(super) calls_workflows: bool,
 }
 
 /// Holds plans of stored graphs only: a plan that is found here needs no write.
@@ -110,17 +101,15 @@ impl Plans {
     fn compile(&self, bytes: &[u8]) -> Result<Compiled, PlanError> {
         let frozen: FrozenGraph =
             serde_json::from_slice(bytes).map_err(|error| PlanError::Damaged(Arc::new(error)))?;
-        let graph = Graph {
-            nodes: frozen.nodes,
-            edges: frozen.edges,
-            ..Graph::default()
-        };
-        let functions = self.source.functions(&frozen.functions);
-        let plan = Plan::compile(&graph, &*self.registry, &*functions)
+        let (graph, functions) = frozen.into_parts();
+        let callable = self.source.functions(&functions);
+        let plan = Plan::compile(&graph, &*self.registry, &*callable)
             .map_err(|problems| PlanError::Problems(problems.into()))?;
+        let calls = |node: &Node| node.kind.as_deref() == Some(RunWorkflow::KIND);
         Ok(Compiled {
+            calls_workflows: graph.nodes.iter().any(calls),
             plan: Arc::new(plan),
-            functions: frozen.functions.into(),
+            functions: functions.into(),
             pace: Pace::default(),
             reads_variables: bytes.windows(VARIABLES.len()).any(|window| window == VARIABLES),
         })

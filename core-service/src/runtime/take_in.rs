@@ -3,35 +3,127 @@
 use std::sync::Arc;
 
 use engine::state::{NodeStatus, RunState};
-use engine::step::{Input, StepError};
+use engine::step::{Command, Input, StepError};
 
-use super::drive::{Arrival, LiveRun, Panicked, Restart, Stretch};
+use super::drive::{Arrival, Asked, HeldBack, LiveRun, Panicked, Restart, Stretch};
 use super::error::RequestError;
+use super::execute::Ended;
 use super::progress::StepFailure;
 use super::request::{Answer, Answered, Ask, Request};
+use crate::nodes::Executed;
 use crate::store::RunActivity;
 
 impl LiveRun {
     pub(super) fn take_in(&mut self, stretch: &mut Stretch, arrival: Arrival) -> Result<(), Panicked> {
         match arrival {
-            Arrival::Input(input) => match self.step(stretch, input) {
-                Err(StepFailure::Panicked) => Err(Panicked),
-                // Only requests can be refused.
-                Ok(()) | Err(StepFailure::Refused(_)) => Ok(()),
-            },
+            Arrival::Input(input) => self.take_in_input(stretch, input),
+            Arrival::Ended(ended) => self.take_in_end(stretch, *ended),
+            Arrival::HeldBack(held_back) => self.take_in_held_back(stretch, *held_back),
             Arrival::Request(request) => self.take_in_request(stretch, request),
         }
     }
 
-    fn take_in_request(&mut self, stretch: &mut Stretch, request: Request) -> Result<(), Panicked> {
-        if let Some(signal_id) = request.signal_id {
-            if !self.signals_seen.insert(signal_id.clone()) {
+    fn take_in_input(&mut self, stretch: &mut Stretch, input: Input) -> Result<(), Panicked> {
+        self.take_in_held_back(stretch, HeldBack { input, asked: None })
+    }
+
+    /// Takes in what comes for the first time, or again after functions have answered.
+    fn take_in_held_back(&mut self, stretch: &mut Stretch, held_back: HeldBack) -> Result<(), Panicked> {
+        let HeldBack { input, asked } = held_back;
+        let stepped = self.step(stretch, input).map(Ok);
+        self.conclude(stretch, stepped, asked)
+    }
+
+    /// What follows from a step for whoever asked for it. What functions have to answer first is kept until they have.
+    fn conclude(
+        &mut self,
+        stretch: &mut Stretch,
+        stepped: Result<Answered, StepFailure>,
+        asked: Option<Asked>,
+    ) -> Result<(), Panicked> {
+        let answer = match stepped {
+            Ok(answer) => answer,
+            Err(StepFailure::Panicked) => return Err(Panicked),
+            Err(StepFailure::Unanswered(input)) => {
+                let input = *input;
+                self.held_back.push_back(HeldBack { input, asked });
+                stretch.progress.commands.push(Command::Continue);
                 return Ok(());
             }
-            stretch.signals_done.push(signal_id);
+            Err(StepFailure::Refused(refused)) => Err(match refused {
+                StepError::NotFinished => RequestError::NotTerminal,
+                StepError::NotFailed(node) => RequestError::NotFailed(node),
+                StepError::Start(_) | StepError::Unanswered => RequestError::Internal,
+            }),
+        };
+        if let Some(asked) = asked {
+            self.tell(stretch, asked, answer);
         }
-        let action = request.ask.action();
-        let restarts = matches!(request.ask, Ask::RetryNode { .. } | Ask::Rerun { .. });
+        Ok(())
+    }
+
+    /// Lets who asked know the answer, once it is durable.
+    fn tell(&self, stretch: &mut Stretch, asked: Asked, answer: Answered) {
+        stretch.signals_done.extend(asked.signal_id);
+        if let (Ok(()), Some(action)) = (&answer, asked.action) {
+            stretch.activity.push(RunActivity {
+                organization_id: self.context.organization_id.to_string(),
+                actor: asked.actor,
+                action,
+            });
+        }
+        if answer.is_ok() && asked.restarts {
+            stretch.restart = Some(Restart { reply: asked.reply });
+        } else {
+            stretch.answers.extend(asked.reply.map(|reply| (reply, answer)));
+        }
+    }
+
+    /// What the node wrote, then what came of it.
+    fn take_in_end(&mut self, stretch: &mut Stretch, ended: Ended) -> Result<(), Panicked> {
+        let Ended {
+            key,
+            attempt,
+            result,
+            lines,
+        } = ended;
+        if !lines.is_empty() {
+            let key = key.clone();
+            self.take_in_input(stretch, Input::NodeLogged { key, attempt, lines })?;
+        }
+        let input = match result {
+            Ok(Executed::Parked { due_at_ms }) => Input::NodeParked {
+                key,
+                attempt,
+                due_at_ms,
+            },
+            Ok(Executed::Output(output)) => Input::NodeFinished {
+                key,
+                attempt,
+                result: Ok(output),
+            },
+            Err(error) => Input::NodeFinished {
+                key,
+                attempt,
+                result: Err(error),
+            },
+        };
+        self.take_in_input(stretch, input)
+    }
+
+    fn take_in_request(&mut self, stretch: &mut Stretch, request: Request) -> Result<(), Panicked> {
+        if let Some(signal_id) = &request.signal_id
+            && !self.signals_seen.insert(signal_id.clone())
+        {
+            return Ok(());
+        }
+        let asked = Asked {
+            actor: request.actor,
+            action: request.ask.action(),
+            restarts: matches!(request.ask, Ask::RetryNode { .. } | Ask::Rerun { .. }),
+            reply: request.reply,
+            signal_id: request.signal_id,
+        };
         let stepped = match request.ask {
             Ask::Cancel if self.state.finished().is_some() => Ok(Err(RequestError::Terminal)),
             Ask::Cancel => self.step(stretch, Input::Cancel).map(Ok),
@@ -39,33 +131,16 @@ impl LiveRun {
             Ask::RetryNode { node, metered } => self.go_on_from(stretch, node, metered),
             Ask::Rerun { metered } => self.begin_again(stretch, metered),
         };
-        let answer = match stepped {
-            Ok(answer) => answer,
-            Err(StepFailure::Panicked) => return Err(Panicked),
-            Err(StepFailure::Refused(refused)) => Err(match refused {
-                StepError::NotFinished => RequestError::NotTerminal,
-                StepError::NotFailed(node) => RequestError::NotFailed(node),
-                StepError::Start(_) => RequestError::Internal,
-            }),
-        };
-        if answer.is_ok() {
-            stretch.activity.push(RunActivity {
-                organization_id: self.context.organization_id.to_string(),
-                actor: request.actor,
-                action,
-            });
-        }
-        if answer.is_ok() && restarts {
-            stretch.restart = Some(Restart { reply: request.reply });
-        } else {
-            stretch.answers.extend(request.reply.map(|reply| (reply, answer)));
-        }
-        Ok(())
+        self.conclude(stretch, stepped, Some(asked))
     }
 
     /// Completes a node that waits for an answer. The first answer wins.
     fn take_answer(&mut self, stretch: &mut Stretch, answer: Answer) -> Result<Answered, StepFailure> {
-        let Answer { key, output } = answer;
+        let Answer {
+            key,
+            attempt: answered,
+            result,
+        } = answer;
         let node = key.node;
         let known = self
             .state
@@ -84,23 +159,22 @@ impl LiveRun {
         {
             return Ok(Err(RequestError::NotWaiting(node)));
         }
+        let is_other_attempt = answered.is_some_and(|answered| {
+            known.started_at_ms != Some(answered.started_at_ms) || known.attempt != answered.number
+        });
         let is_answered = match known.status {
+            _ if is_other_attempt => true,
             NodeStatus::Waiting if self.state.finished().is_none() => false,
+            // Another run may end before this one knows that it waits for it.
+            NodeStatus::Running if answered.is_some() => false,
             NodeStatus::Waiting | NodeStatus::Completed | NodeStatus::Failed | NodeStatus::Cancelled => true,
             _ => return Ok(Err(RequestError::NotWaiting(node))),
         };
         if is_answered {
             return Ok(Err(RequestError::Answered(node)));
         }
-        self.step(
-            stretch,
-            Input::NodeFinished {
-                key,
-                attempt,
-                result: Ok(output),
-            },
-        )
-        .map(Ok)
+        self.step(stretch, Input::NodeFinished { key, attempt, result })
+            .map(Ok)
     }
 
     /// Whether the run has ended, and durably: an end that is not is none.
@@ -118,9 +192,13 @@ impl LiveRun {
         if !self.has_ended(stretch) {
             return Ok(Err(RequestError::NotTerminal));
         }
-        self.step(stretch, Input::RetryNode(node))?;
-        self.context = Arc::new(self.context.restarted(self.context.attempt, metered));
-        Ok(Ok(()))
+        let restarted = self.context.restarted(self.context.attempt, metered);
+        let before = std::mem::replace(&mut self.context, Arc::new(restarted));
+        let stepped = self.step(stretch, Input::RetryNode(node));
+        if matches!(stepped, Err(StepFailure::Refused(_))) {
+            self.context = before;
+        }
+        stepped.map(Ok)
     }
 
     /// Starts the next attempt of a run that has ended.

@@ -1,6 +1,6 @@
 //! Taking up a run that was claimed: its state is rebuilt from the journal, and it goes on from there.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use engine::step::Input;
 use tokio::time::sleep;
 
 use super::Shared;
+use super::calls::Calls;
 use super::context::RunContext;
 use super::drive::{Arrival, ENGINE_PANICKED, LiveRun, Panicked, Place, Settled, Stretch};
 use super::error::PlanError;
@@ -69,6 +70,7 @@ impl LiveRun {
             signals_seen: HashSet::new(),
             broken: false,
             executions: Executions::default(),
+            held_back: VecDeque::new(),
             seat,
             _counted: counted,
         };
@@ -127,8 +129,12 @@ async fn give_up(shared: &Shared, held: &Held, run: &Run, why: &str) {
     if run.finished_at.is_some() {
         return;
     }
+    let record: Option<StartRecord> = serde_json::from_slice(&run.start_input).ok();
     let row = RowToFail {
         run_id: &run.id,
+        organization_id: &run.organization_id,
+        workflow_id: run.workflow_id.as_deref().unwrap_or_default(),
+        lineage: record.as_ref().map(|record| &record.lineage),
         attempt: run.attempt_number,
         credits_used: run.credits_used,
         metered: run.metered,
@@ -178,8 +184,10 @@ async fn load(shared: &Shared, run: &Run) -> Result<(RunContext, RunState, Place
         record,
         plan: compiled.plan,
         pace: compiled.pace,
+        calls_workflows: compiled.calls_workflows,
         surroundings,
         share: shared.limits.share(&run.organization_id),
+        calls: (!compiled.functions.is_empty()).then(Calls::default),
         roots: OnceLock::new(),
     };
     Ok((context, rebuilt.state, place))

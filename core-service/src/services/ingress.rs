@@ -17,7 +17,7 @@ use super::{Services, service};
 use crate::auth::Authorized;
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::runtime::{GraphRef, PlanError, StartRun, StartRunError, Started, Trigger};
+use crate::runtime::{GraphRef, Lineage, PlanError, StartRun, StartRunError, Started, Trigger};
 use crate::store::IdempotencyKey;
 
 /// The largest message: the largest body an operator may allow, and its headers.
@@ -139,6 +139,7 @@ fn run(target: &Target, request: v1::ReceiveWebhookRequest) -> Result<StartRun> 
         },
         idempotency,
         tick: None,
+        lineage: Lineage::default(),
         created_by: None,
         metered: target.organization.is_metered(),
         actor: None,

@@ -6,6 +6,7 @@
 
 mod activity;
 mod admin;
+mod callable;
 mod catalog;
 mod change;
 mod credential;
@@ -47,6 +48,7 @@ use crate::nodes::Registry;
 use crate::nodes::http::HttpCaller;
 use crate::outbound::Outbound;
 use crate::runtime::Runtime;
+use crate::sandbox::Sandbox;
 use crate::secret::Vault;
 use crate::store::Store;
 use crate::variables::Variables;
@@ -60,6 +62,8 @@ pub struct Services {
     pub runtime: Runtime,
     /// The node kinds.
     pub registry: Arc<Registry>,
+    /// Runs custom functions.
+    pub sandbox: Sandbox,
     /// The apps of the catalog.
     pub apps: Apps,
     /// Opens credentials and seals them.

@@ -36,6 +36,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(8, "0008_schedules"),
     migration!(9, "0009_effects"),
     migration!(10, "0010_credentials"),
+    migration!(11, "0011_endings"),
 ];
 
 /// The advisory lock that lets one node migrate while others wait ("switchyd" as a number).

@@ -2,7 +2,11 @@
 
 mod again;
 mod behaviour;
+mod child;
+mod code;
 mod data;
+mod failure;
+mod function;
 mod report;
 mod request;
 mod scenarios;

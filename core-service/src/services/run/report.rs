@@ -2,11 +2,12 @@
 
 use contract::json::Words as _;
 use contract::v1;
+use engine::event::LogLine;
 use engine::report::NodeReport;
 
 use super::instant;
 use crate::error::{Error, Result};
-use crate::runtime::{Report, ReportError};
+use crate::runtime::{PlanError, Report, ReportError};
 
 /// The most nodes that a report itself lists.
 const MAX_NODES: usize = 1_000;
@@ -72,7 +73,17 @@ pub(super) fn run_node(node: &NodeReport<'_>) -> Result<v1::RunNode> {
             message: failure.message.clone(),
         }),
         credits_used: f64::from(node.credits_used),
+        logs: node.log.iter().map(log_line).collect(),
     })
+}
+
+fn log_line(line: &LogLine) -> v1::RunNodeLog {
+    v1::RunNodeLog {
+        level: v1::RunNodeLogLevel::from_word(line.level.as_str())
+            .unwrap_or_default()
+            .into(),
+        message: line.message.clone(),
+    }
 }
 
 impl From<ReportError> for Error {
@@ -80,6 +91,7 @@ impl From<ReportError> for Error {
         match error {
             ReportError::NotFound => Self::not_found("run"),
             ReportError::Store(error) => error.into(),
+            ReportError::Plan(PlanError::Store(error)) => error.into(),
             error => Self::internal(error),
         }
     }

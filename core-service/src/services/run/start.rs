@@ -12,9 +12,9 @@ use sha2::{Digest, Sha256};
 use crate::auth::Authorized;
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::runtime::{GraphRef, PlanError, StartRun, StartRunError, Started, Trigger};
+use crate::runtime::{GraphRef, Lineage, PlanError, StartRun, StartRunError, Started, Trigger};
 use crate::services::credential::check_credentials;
-use crate::services::{Services, graph, workflow};
+use crate::services::{Services, graph};
 use crate::store::{IdempotencyKey, Organization, Refusal};
 
 /// How long an idempotency key finds its run, in milliseconds.
@@ -52,16 +52,25 @@ pub(super) async fn by_call(
         node_id: from_node,
         webhook_id: None,
     };
+    let frozen = services
+        .freeze(
+            caller.organization_id(),
+            &workflow.id,
+            &draft,
+            &workflow.draft.graph,
+        )
+        .await?;
     let run = StartRun {
         organization_id: caller.organization_id().to_owned(),
         workflow_id: workflow.id,
         workflow_name: workflow.name,
-        graph: GraphRef::Frozen(workflow::frozen(&draft)),
+        graph: GraphRef::Frozen(frozen),
         version_no: None,
         start,
         trigger,
         idempotency,
         tick: None,
+        lineage: Lineage::default(),
         created_by: Some(caller.user_id().to_owned()),
         metered: caller.organization().is_metered(),
         actor: Some(caller.actor()),
@@ -197,6 +206,7 @@ impl From<StartRunError> for Error {
         match error {
             StartRunError::Plan(PlanError::Problems(problems)) => graph::refusal(&problems),
             StartRunError::Plan(PlanError::NotFound) => Self::not_found("graph"),
+            StartRunError::Plan(PlanError::Store(error)) => error.into(),
             StartRunError::Start(StartError::UnknownNode(id)) => Self::invalid(
                 "nodeId",
                 format!("names node {id}, which the workflow does not have"),

@@ -2,15 +2,15 @@
 
 use contract::scope::WorkflowWrite;
 use contract::v1::{self, ErrorReason};
-use engine::expression::NoCustomFunctions;
-use engine::graph::Graph;
+use engine::graph::{Graph, Node};
 use engine::plan::Plan;
 
 use super::{Workflows, graph, version_no};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
+use crate::services::callable::frozen;
 use crate::services::webhook;
-use crate::store::{self, Deploy, NewDeployment};
+use crate::store::{Deploy, ErrorTrigger, NewDeployment};
 
 impl Workflows {
     pub(super) async fn deploy_workflow(
@@ -28,16 +28,21 @@ impl Workflows {
                 return Err(modified(workflow.updated_at));
             }
             let draft = graph::parse(&workflow.draft.graph)?;
-            Plan::compile(&draft, &*self.services.registry, &NoCustomFunctions)
+            let callable = self
+                .services
+                .callable(caller.organization_id(), &request.id)
+                .await?;
+            Plan::compile(&draft, &*self.services.registry, &callable)
                 .map_err(|problems| graph::refusal(&problems))?;
             let broken = self.broken_references(caller.organization_id(), &draft).await?;
             if !broken.is_empty() {
                 return Err(graph::refusal(&broken));
             }
-            let frozen = frozen(&draft);
+            let (frozen, error_triggers) = (frozen(&draft, &callable), error_triggers(&draft)?);
             let new = NewDeployment {
                 expected_updated_at: workflow.updated_at,
                 graph: &frozen,
+                error_triggers: &error_triggers,
             };
             match store
                 .deploy_workflow(&caller.actor(), caller.organization_id(), &request.id, &new)
@@ -105,12 +110,16 @@ impl Workflows {
     }
 }
 
-/// A graph that nothing changes any more, by its content hash.
-pub(in crate::services) fn frozen(graph: &Graph) -> store::Graph {
-    store::Graph {
-        content_hash: graph.content_hash(&[]),
-        bytes: graph.canonical_json(&[]).into_bytes(),
-    }
+/// What the graph's error triggers react to.
+fn error_triggers(graph: &Graph) -> Result<Vec<ErrorTrigger>> {
+    let is_one = |node: &&Node| node.kind.as_deref() == Some("error_trigger") && !node.config.is_disabled();
+    let trigger = |node: &Node| {
+        Ok(ErrorTrigger {
+            node_id: node.id,
+            workflow_ids: serde_json::to_vec(&node.params.get("workflowIds")).map_err(Error::internal)?,
+        })
+    };
+    graph.nodes.iter().filter(is_one).map(trigger).collect()
 }
 
 pub(super) fn modified(updated_at: i64) -> Error {
