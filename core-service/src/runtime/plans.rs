@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::graph::{FrozenFunction, FrozenGraph};
+use engine::graph::{FrozenFunction, FrozenGraph, Node};
 use engine::plan::Plan;
 use moka::sync::Cache;
 
