@@ -5,7 +5,7 @@ use contract::json::Words as _;
 use contract::v1::{MemberRole, RevokeApiKeyRequest, Scope, SetPlanRequest, UpdateOrganizationRequest};
 use core_service::auth::ApiKeyText;
 use http::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
 use test_support::{Answer, Api, text, until};
 
 use super::endpoint::{Endpoint, endpoints};

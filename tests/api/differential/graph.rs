@@ -5,17 +5,18 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use test_support::graphs;
 
-use super::script::{Step, call, id, object, one_of};
+use super::script::Step;
+use super::values::{call, id, mostly, object, one_of};
 
 /// Batches of operations: whole graphs of some use, and small edits that fit or do not.
 pub(super) fn edits() -> BoxedStrategy<Step> {
     let ops = prop_oneof![1 => one_of(&wholes()), 3 => vec(small(), 0..4).prop_map(Value::from)].boxed();
-    let flag = || one_of(&[true, false, false]);
+    let flag = || one_of(&[true, false, false, false]);
     // The latest writes only, else little would be written.
     (0..4, prop_oneof![6 => Just(0), 1 => Just(1)], id("wf"))
         .prop_flat_map(move |(number, back, other)| {
             let workflow = if back == 0 { format!("wf#{number}") } else { other };
-            let body = object([("ops", ops.clone()), ("dryRun", flag()), ("atomic", flag())]);
+            let body = object([("ops*", ops.clone()), ("dryRun", flag()), ("atomic", flag())]);
             let expected = format!("wf#{number}@{back}");
             let body = body.prop_map(move |mut body| {
                 body["expectedUpdatedAt"] = json!(expected);
@@ -68,7 +69,7 @@ fn wholes() -> Vec<Value> {
 
 /// One operation on the first few nodes.
 fn small() -> BoxedStrategy<Value> {
-    let node = || (1..7_i64).prop_map(Value::from).boxed();
+    let node = || (1..5_i64).prop_map(Value::from).boxed();
     let edge_type = || one_of(&["normal", "fallback", "error"]);
     let filter = || {
         one_of(&[
@@ -97,9 +98,9 @@ fn small() -> BoxedStrategy<Value> {
         operation(
             "add_node",
             object([
-                ("tempId", one_of(&["a", "b"])),
-                ("kind", one_of(&kinds)),
-                ("name", one_of(&["Next", " Übung ", ""])),
+                ("tempId*", one_of(&["a", "b"])),
+                ("kind*", one_of(&kinds)),
+                ("name", mostly(&["Next", " Übung "], &[""])),
                 ("after", node()),
                 ("x", one_of(&[json!(1.5), json!(-3), json!(1e300)])),
             ])
@@ -107,7 +108,7 @@ fn small() -> BoxedStrategy<Value> {
         operation(
             "update_params",
             object([
-                ("nodeId", node()),
+                ("nodeId*", node()),
                 (
                     "params",
                     one_of(&[
@@ -122,7 +123,7 @@ fn small() -> BoxedStrategy<Value> {
         operation(
             "update_config",
             object([
-                ("nodeId", node()),
+                ("nodeId*", node()),
                 (
                     "config",
                     one_of(&[
@@ -136,8 +137,8 @@ fn small() -> BoxedStrategy<Value> {
         operation(
             "connect",
             object([
-                ("from", node()),
-                ("to", node()),
+                ("from*", node()),
+                ("to*", node()),
                 ("type", edge_type()),
                 ("order", one_of(&[0, 3, -1])),
                 ("filter", filter()),
@@ -145,19 +146,19 @@ fn small() -> BoxedStrategy<Value> {
         ),
         operation(
             "disconnect",
-            object([("from", node()), ("to", node()), ("type", edge_type())])
+            object([("from*", node()), ("to*", node()), ("type", edge_type())])
         ),
         operation(
             "remove_node",
-            object([("nodeId", node()), ("heal", one_of(&[true, false]))])
+            object([("nodeId*", node()), ("heal", one_of(&[true, false]))])
         ),
         operation(
             "rename_node",
-            object([("nodeId", node()), ("name", one_of(&["Ship", "", " it "]))])
+            object([("nodeId*", node()), ("name*", mostly(&["Ship", " it "], &[""]))])
         ),
         operation(
             "set_edge_filter",
-            object([("from", node()), ("to", node()), ("filter", filter())])
+            object([("from*", node()), ("to*", node()), ("filter", filter())])
         ),
     ]
     .boxed()

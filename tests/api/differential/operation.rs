@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use contract::json;
 use contract::rest::{RestRequest, RestResponse, Route};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
+use test_support::percent_encoded;
 
 /// A call of a method of the contract.
 #[derive(Clone)]
@@ -106,7 +106,7 @@ impl Operation {
         let mut query = Vec::new();
         for (name, value) in &self.parameters {
             let place = format!("{{{name}}}");
-            let value = utf8_percent_encode(value, NON_ALPHANUMERIC).to_string();
+            let value = percent_encoded(value);
             if path.contains(&place) {
                 path = path.replace(&place, &value);
             } else if self.header_of(name).is_none() {

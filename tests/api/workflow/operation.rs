@@ -249,7 +249,7 @@ async fn malformed_operations_reject_the_batch(world: &World) {
     let good = json!({ "op": "rename_node", "nodeId": 2, "name": "y" });
     for (op, path) in [
         (json!({ "op": "explode" }), "ops[1].op"),
-        (json!({ "nodeId": 2 }), "ops[1]"),
+        (json!({ "nodeId": 2 }), "ops[1].op"),
         (
             json!({ "op": "rename_node", "nodeId": 2, "name": "y", "colour": 1 }),
             "ops[1].colour",

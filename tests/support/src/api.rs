@@ -194,14 +194,17 @@ impl Api {
     /// # Panics
     /// When that does not come.
     pub async fn reached(&self, run: &str, statuses: &[&str]) -> Value {
-        let mut last = Value::Null;
-        let report = until(async || {
-            last = self.get(format!("/runs/{run}")).await.data(200);
-            let reached = statuses.iter().any(|status| last["status"] == *status);
-            reached.then(|| last.clone())
-        });
-        let report = report.await;
-        report.unwrap_or_else(|| panic!("the run is not yet {}: {last}", statuses.join(" or ")))
+        let started = Instant::now();
+        // Not by `until`: a future that holds an async closure is not `Send` for the compiler.
+        loop {
+            let report = self.get(format!("/runs/{run}")).await.data(200);
+            if statuses.iter().any(|status| report["status"] == *status) {
+                return report;
+            }
+            let expected = statuses.join(" or ");
+            assert!(started.elapsed() <= PATIENCE, "the run is not yet {expected}: {report}");
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     /// All rows of a paginated list, page by page.

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use super::CONSTANTS;
 use super::random::Random;
 use super::random_graph::{RandomEdge, RandomNode, build};
-use super::world::{replay, result_of};
+use super::world::{assert_same, replay, result_of};
 use crate::event::{Event, EventBody, NodeKey};
+use crate::graph::EdgeType;
 use crate::journal;
 use crate::plan::Plan;
 use crate::start::Start;
@@ -51,16 +52,25 @@ impl Faults {
     };
 
     pub(crate) fn choose(random: &mut Random) -> Self {
-        let rates = [0, 20, 100, 300];
+        let rates = [0, 50, 200, 400];
         Self {
             crash: random.pick(&rates),
             lease_loss: random.pick(&rates),
             duplicate: random.pick(&rates),
             early_timer: random.pick(&rates),
             slow: random.pick(&rates),
-            cancel: random.pick(&[0, 0, 0, 30]),
+            cancel: random.pick(&[0, 0, 80]),
         }
     }
+}
+
+/// What a process knew of the run when another took it over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// What is durable.
+    Durable,
+    /// What never became durable, too.
+    Ahead,
 }
 
 /// A process that drives the run, or believes that it does.
@@ -98,12 +108,22 @@ impl Cluster {
     /// A cluster whose graph, faults and every other choice follow from a seed.
     pub(crate) fn of_seed(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let nodes: Vec<RandomNode> = (0..1 + random.below(8))
+        let nodes: Vec<RandomNode> = (0..2 + random.below(9))
             .map(|_| RandomNode::choose(&mut random))
             .collect();
-        let edges: Vec<RandomEdge> = (0..random.below(20))
-            .map(|_| RandomEdge::choose(&mut random, nodes.len() + 1))
-            .collect();
+        // Most nodes are reached; whatever else there is comes on top.
+        let reaching = (1..=nodes.len()).filter_map(|to| {
+            let from = random.below(to);
+            random.happens(800).then_some(RandomEdge {
+                from,
+                to,
+                edge_type: EdgeType::Normal,
+                holds: None,
+            })
+        });
+        let mut edges: Vec<RandomEdge> = reaching.collect();
+        let further = random.below(12);
+        edges.extend((0..further).map(|_| RandomEdge::choose(&mut random, nodes.len() + 1)));
         let failures = (2..).zip(&nodes).map(|(id, node)| (id, node.failures)).collect();
         let plan = super::plan(&build(&nodes, &edges));
         let faults = Faults::choose(&mut random);
@@ -185,7 +205,7 @@ impl Cluster {
     /// One thing happens, or goes wrong.
     fn advance(&mut self) {
         if self.random.happens(self.faults.lease_loss) {
-            let lost = self.take_over();
+            let lost = self.take_over(Known::Durable);
             self.stale.push(lost);
         }
         if self.random.happens(self.faults.duplicate) {
@@ -247,12 +267,12 @@ impl Cluster {
             let crashes = self.random.happens(self.faults.crash);
             if crashes && self.random.happens(500) {
                 // Nothing was durable: what happened will be seen again, but for what somebody asked.
-                let _lost = self.take_over();
+                let _lost = self.take_over(Known::Ahead);
                 return self.ask_again(input);
             }
             self.commit(&step, is_over);
             if crashes {
-                let _lost = self.take_over();
+                let _lost = self.take_over(Known::Durable);
                 return;
             }
             next = self.carry_out(step).then_some(Input::Continue);
@@ -327,7 +347,7 @@ impl Cluster {
     }
 
     /// Another process gets the lease and goes on from what is durable. Gives the one before.
-    fn take_over(&mut self) -> Process {
+    fn take_over(&mut self, known: Known) -> Process {
         self.injected += 1;
         self.epoch += 1;
         let stored = journal::encode(&self.journal);
@@ -337,6 +357,9 @@ impl Cluster {
         assert_eq!(events, self.journal);
         let process = Process::new(self.epoch, replay(&self.plan, &events));
         let lost = std::mem::replace(&mut self.holder, process);
+        if known == Known::Durable {
+            assert_same(&lost.state, &self.holder.state);
+        }
         let mut input = Input::Resume;
         loop {
             let was_over = self.state().finished().is_some();
