@@ -30,6 +30,8 @@ pub const MAX_DEPTH: u32 = 16;
 /// The code of a node whose run failed, was cancelled or could not start.
 const CHILD_FAILED: &str = "CHILD_FAILED";
 const DEPTH_LIMIT: &str = "DEPTH_LIMIT";
+/// The code of what is no fault of the workflow.
+const ENGINE_ERROR: &str = "ENGINE_ERROR";
 /// Before a start that was refused for the moment is tried again; the node's time-out ends that.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
@@ -64,19 +66,38 @@ impl Executor for WorkflowCalls {
     }
 }
 
+/// Why a node has no result yet, or never will.
+enum Obstacle {
+    /// The database cannot be reached, or too much is under way.
+    Passing,
+    /// The node fails.
+    Failed(NodeError),
+}
+
 impl Reach {
+    /// Calls, however long that is impossible for the moment; the time-out of the attempt ends it.
     async fn call(&self, execution: Execution) -> Result<Executed, NodeError> {
         let call: WorkflowCall = serde_json::from_value(execution.request.clone())
             .map_err(|error| NodeError::expression(format!("the parameters cannot be used: {error}")))?;
+        loop {
+            match self.try_call(&execution, &call).await {
+                Ok(executed) => return Ok(executed),
+                Err(Obstacle::Failed(error)) => return Err(error),
+                Err(Obstacle::Passing) => sleep(TRY_AGAIN_AFTER).await,
+            }
+        }
+    }
+
+    async fn try_call(&self, execution: &Execution, call: &WorkflowCall) -> Result<Executed, Obstacle> {
         let organization_id = &*execution.organization_id;
-        let key = call_key(&execution);
+        let key = call_key(execution);
         let before = self
             .store
             .idempotent_run(organization_id, &call.workflow_id, &key)
-            .await;
-        let run_id = match before.map_err(unreachable)? {
+            .await?;
+        let run_id = match before {
             Some(before) => before.run_id,
-            None => match self.start(&execution, &call, key).await? {
+            None => match self.start(execution, call, key).await? {
                 Started {
                     ended: Some(state),
                     run_id,
@@ -97,50 +118,36 @@ impl Reach {
         organization_id: &str,
         run_id: &str,
         patience_ms: Option<u64>,
-    ) -> Result<Executed, NodeError> {
-        let run = self
-            .store
-            .run(organization_id, run_id)
-            .await
-            .map_err(unreachable)?;
+    ) -> Result<Executed, Obstacle> {
+        let run = self.store.run(organization_id, run_id).await?;
         if run.status.is_terminal() {
-            let report = self.runtime.report(organization_id, run_id).await;
-            let report = report.map_err(|error| match error {
-                ReportError::Store(error) => unreachable(error),
-                error => failed(format!("run {run_id} cannot be read: {error}")),
-            })?;
+            let report = self.runtime.report(organization_id, run_id).await?;
             return ended(run_id, End::of(&report.state));
         }
         let due_at_ms = patience_ms.map(|patience| clock::now_ms().saturating_add_unsigned(patience));
         Ok(Executed::Parked { due_at_ms })
     }
 
-    /// Starts the run, however long that is refused for the moment.
     async fn start(
         &self,
         execution: &Execution,
         call: &WorkflowCall,
         key: String,
-    ) -> Result<Started, NodeError> {
+    ) -> Result<Started, Obstacle> {
         let lineage = self.lineage(execution, call.mode).await?;
         let run = self.run(execution, call, lineage, key).await?;
-        loop {
-            match self.runtime.start_run(run.clone()).await {
-                Err(StartRunError::Overloaded | StartRunError::Unavailable) => sleep(TRY_AGAIN_AFTER).await,
-                started => {
-                    return started.map_err(|error| failed(format!("the workflow cannot be run: {error}")));
-                }
-            }
-        }
+        self.runtime.start_run(run).await.map_err(|error| match error {
+            StartRunError::Overloaded | StartRunError::Unavailable => Obstacle::Passing,
+            error => failed(format!("the workflow cannot be run: {error}")).into(),
+        })
     }
 
-    async fn lineage(&self, execution: &Execution, mode: CallMode) -> Result<Lineage, NodeError> {
+    async fn lineage(&self, execution: &Execution, mode: CallMode) -> Result<Lineage, Obstacle> {
         let (organization_id, run_id) = (&*execution.organization_id, &*execution.run_id);
-        let own = self.runtime.lineage(organization_id, run_id).await;
-        let own = own.map_err(|error| failed(format!("the calling run cannot be read: {error}")))?;
+        let own = self.runtime.lineage(organization_id, run_id).await?;
         if own.depth >= MAX_DEPTH {
             let message = format!("runs call one another at most {MAX_DEPTH} levels deep");
-            return Err(NodeError::new(DEPTH_LIMIT, message));
+            return Err(NodeError::new(DEPTH_LIMIT, message).into());
         }
         let parent = Parent {
             run_id: run_id.to_owned(),
@@ -163,10 +170,10 @@ impl Reach {
         call: &WorkflowCall,
         lineage: Lineage,
         key: String,
-    ) -> Result<StartRun, NodeError> {
+    ) -> Result<StartRun, Obstacle> {
         let callee = self.callee(&execution.organization_id, call).await?;
         if let Some(refusal) = callee.organization.refusal() {
-            return Err(failed(refusal.sentence()));
+            return Err(failed(refusal.sentence()).into());
         }
         let input = match &call.input {
             Value::Null => json!({}),
@@ -202,11 +209,11 @@ impl Reach {
         })
     }
 
-    async fn callee(&self, organization_id: &str, call: &WorkflowCall) -> Result<Callee, NodeError> {
+    async fn callee(&self, organization_id: &str, call: &WorkflowCall) -> Result<Callee, Obstacle> {
         let workflow_id = &call.workflow_id;
         let unknown = |error| match error {
-            StoreError::NotFound(_) => failed(format!("there is no workflow {workflow_id}")),
-            error => unreachable(error),
+            StoreError::NotFound(_) => failed(format!("there is no workflow {workflow_id}")).into(),
+            error => Obstacle::from(error),
         };
         if call.version == CalledVersion::Draft {
             let workflow = self
@@ -214,20 +221,20 @@ impl Reach {
                 .workflow(organization_id, workflow_id)
                 .await
                 .map_err(unknown)?;
-            let organization = self.store.organization(organization_id).await;
+            let organization = self.store.organization(organization_id).await?;
             let draft: Graph = serde_json::from_slice(&workflow.draft.graph)
                 .map_err(|_| failed(format!("the draft of {workflow_id} cannot be read")))?;
             let of = DraftOf {
                 organization_id,
                 workflow_id,
             };
-            let frozen = freeze(&self.store, &self.registry, of, &draft, &workflow.draft.graph).await;
+            let frozen = freeze(&self.store, &self.registry, of, &draft, &workflow.draft.graph).await?;
             return Ok(Callee {
                 name: workflow.name,
-                graph: GraphRef::Frozen(frozen.map_err(unreachable)?),
+                graph: GraphRef::Frozen(frozen),
                 version_no: None,
                 execution_timeout_ms: workflow.execution_timeout_ms,
-                organization: organization.map_err(unreachable)?,
+                organization,
             });
         }
         let live = self.store.live_workflow(organization_id, workflow_id).await;
@@ -235,7 +242,7 @@ impl Reach {
             .map_err(unknown)?
             .ok_or_else(|| failed(format!("workflow {workflow_id} is not deployed")))?;
         if !workflow.active {
-            return Err(failed(format!("workflow {workflow_id} is not active")));
+            return Err(failed(format!("workflow {workflow_id} is not active")).into());
         }
         Ok(Callee {
             name: workflow.name,
@@ -270,9 +277,9 @@ fn fired(run_id: &str) -> Value {
     json!({ "runId": run_id, "status": "queued", "output": null })
 }
 
-fn ended(run_id: &str, end: Option<End>) -> Result<Executed, NodeError> {
+fn ended(run_id: &str, end: Option<End>) -> Result<Executed, Obstacle> {
     let end = end.ok_or_else(|| failed(format!("run {run_id} has not ended")))?;
-    outcome(run_id, end).map(Executed::Output)
+    Ok(Executed::Output(outcome(run_id, end)?))
 }
 
 /// What a node that waited is told of the run.
@@ -288,7 +295,27 @@ fn failed(message: impl Into<String>) -> NodeError {
     NodeError::new(CHILD_FAILED, message)
 }
 
-fn unreachable(error: StoreError) -> NodeError {
-    tracing::warn!(%error, "a workflow could not be called");
-    NodeError::new("ENGINE_ERROR", "the database cannot be reached")
+impl From<NodeError> for Obstacle {
+    fn from(error: NodeError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<StoreError> for Obstacle {
+    fn from(error: StoreError) -> Self {
+        if error.is_temporary() {
+            return Self::Passing;
+        }
+        tracing::error!(%error, "a workflow could not be called");
+        Self::Failed(NodeError::new(ENGINE_ERROR, "the workflow could not be called"))
+    }
+}
+
+impl From<ReportError> for Obstacle {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::Store(error) => error.into(),
+            error => Self::Failed(NodeError::new(ENGINE_ERROR, error.to_string())),
+        }
+    }
 }
