@@ -9,12 +9,14 @@ pub mod bootstrap;
 pub mod clock;
 pub mod config;
 pub mod error;
+pub mod form;
 pub mod id;
 pub mod javascript;
 pub mod metrics;
 pub mod nodes;
 pub mod operations;
 pub mod pages;
+pub mod people;
 pub mod runtime;
 pub mod secret;
 pub mod services;
@@ -37,6 +39,7 @@ use crate::bootstrap::{BootstrapError, FirstKey};
 use crate::config::ServeOptions;
 use crate::metrics::Metrics;
 use crate::nodes::Registry;
+use crate::people::People;
 use crate::operations::Health;
 use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
 use crate::services::{Services, WebhookTargets};
@@ -51,6 +54,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 pub struct Core {
     store: Store,
     runtime: Runtime,
+    people: People,
     routes: Routes,
     access: AccessLayer,
     metrics: Metrics,
@@ -103,6 +107,13 @@ impl Core {
             secrets.operator_token,
             options.regions(),
         );
+        let base_url: Arc<str> = options.base_url().into();
+        let people = People::new(
+            store.clone(),
+            runtime.clone(),
+            secrets.answer_links,
+            Arc::clone(&base_url),
+        );
         let services = Services {
             store: store.clone(),
             runtime: runtime.clone(),
@@ -110,10 +121,11 @@ impl Core {
             targets: WebhookTargets::new(store.clone()),
             vault: secrets.vault,
             variables,
+            people: people.clone(),
             gate: gate.clone(),
             hasher: secrets.hasher,
             region: options.region.as_str().into(),
-            base_url: options.base_url().into(),
+            base_url,
         };
         let health = Health::new().await;
         let routes = with_reflection(services.routes().add_service(health.service()))?;
@@ -122,6 +134,7 @@ impl Core {
             Self {
                 store,
                 runtime,
+                people,
                 routes,
                 access,
                 metrics,
@@ -145,6 +158,7 @@ impl Core {
             self.health.clone(),
         )
         .merge(pages::invitation::router(self.store.clone()))
+        .merge(pages::answer::router(self.people.clone()))
     }
 
     /// Serves gRPC until the shutdown comes and what is in flight is done.

@@ -3,6 +3,8 @@
 //! A kind with I/O is a [`Kind`] (what it is) and an [`Executor`] (what it does). Absent on purpose: retries, time-outs,
 //! limits and recording; the engine decides those and the runtime does them for every kind alike.
 
+pub mod human_input;
+
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -13,6 +15,8 @@ use engine::failure::NodeError;
 use engine::graph::NATIVE_APP;
 use engine::kind::{Kind, Kinds, Registered, UnknownKind};
 use serde_json::Value;
+
+use crate::form::Question;
 
 /// A future without a name.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -64,9 +68,16 @@ impl Execution {
 pub enum Executed {
     /// The node's output.
     Output(Value),
-    /// A person brings the output later; until then the run needs no memory.
+    /// Somebody brings the output later; until then the run needs no memory.
     Parked {
-        /// When the node fails as `NODE_TIMEOUT` without one, in epoch milliseconds.
+        /// When the node's time is over without one, in epoch milliseconds.
+        due_at_ms: Option<i64>,
+    },
+    /// As `Parked`, and people are asked for the output.
+    Asked {
+        /// What they are asked.
+        question: Box<Question>,
+        /// When the node's time is over without an answer, in epoch milliseconds.
         due_at_ms: Option<i64>,
     },
 }
@@ -93,14 +104,16 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// The engine's own kinds.
+    /// The engine's own kinds and those of this module.
     #[must_use]
     pub fn new() -> Self {
-        Self {
+        let mut registry = Self {
             kinds: engine::kind::Registry::pure(),
             executors: HashMap::new(),
             interpreter: None,
-        }
+        };
+        registry.add_executed(human_input::HumanInput, Arc::new(human_input::Park));
+        registry
     }
 
     /// Adds a kind without I/O of its own.

@@ -2,13 +2,15 @@
 //!
 //! Such a link is a capability: no page is cached, framed, or told to other sites.
 
+pub mod answer;
 pub mod invitation;
 
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 
 const STYLE: &str = "body{font:1.125rem/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem}\
-     input,button{font:inherit;padding:.5rem;margin:.25rem 0 1rem;width:100%;box-sizing:border-box}";
+     .text{white-space:pre-wrap}.wrong{color:#b00020;margin:-.75rem 0 1rem}\
+     input,select,textarea,button{font:inherit;padding:.5rem;margin:.25rem 0 1rem;width:100%;box-sizing:border-box}";
 
 /// A whole page. `title` is text; `body` is HTML, in which every text is [`escaped`].
 fn page(status: StatusCode, title: &str, body: &str) -> Response {

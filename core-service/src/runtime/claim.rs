@@ -22,6 +22,8 @@ const SIGNALS: i64 = 1_000;
 const TIDY_EVERY: Duration = Duration::from_secs(60);
 /// Expired keys deleted in one transaction.
 const EXPIRED_KEYS: i64 = 5_000;
+/// How long what came of a signal is kept for whoever sent it, in milliseconds.
+const KEEP_OUTCOMES_MS: i64 = 600_000;
 
 /// The earliest alarm set since the database was last asked.
 pub(super) struct Alarm(AtomicI64);
@@ -222,7 +224,7 @@ async fn tidy(shared: &Shared) {
     let store = &shared.store;
     let done = async {
         store.delete_expired_keys(clock::now_ms(), EXPIRED_KEYS).await?;
-        store.delete_late_signals().await?;
+        store.delete_late_signals(clock::now_ms() - KEEP_OUTCOMES_MS).await?;
         store.delete_dead_processes().await
     };
     if let Err(error) = done.await {

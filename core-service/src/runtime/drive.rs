@@ -3,11 +3,11 @@
 //! Each live run is one task, so its inputs are in one order and a cancel beats whatever comes after it. What is ready
 //! at the same time becomes one segment of the journal. A run that has only to wait leaves memory.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::event::RunStarted;
+use engine::event::{NodeKey, RunStarted};
 use engine::state::RunState;
 use engine::step::{Command, Input};
 use engine::timer::TimerKey;
@@ -23,7 +23,9 @@ use super::progress::Progress;
 use super::request::{Answered, Reply, Request};
 use super::timers::Timers;
 use crate::clock;
+use crate::form::Question;
 use crate::nodes::Executed;
+use crate::store::SignalDone;
 
 pub(super) struct LiveRun {
     pub(super) shared: Arc<Shared>,
@@ -60,7 +62,9 @@ pub(super) struct Stretch {
     pub(super) progress: Progress,
     /// Sent once it is durable.
     pub(super) answers: Vec<(Reply, Answered)>,
-    pub(super) signals_done: Vec<String>,
+    pub(super) signals_done: Vec<SignalDone>,
+    /// What nodes asked people when they were parked.
+    pub(super) asked: HashMap<NodeKey, Box<Question>>,
 }
 
 /// What became of a stretch.
@@ -76,6 +80,8 @@ pub(super) enum Settled {
 /// Something that reached the run.
 pub(super) enum Arrival {
     Input(Input),
+    /// A node is parked, and people are asked.
+    Asked(NodeKey, Box<Question>, Input),
     Request(Request),
 }
 
@@ -188,6 +194,14 @@ impl From<Ended> for Arrival {
                 attempt,
                 due_at_ms,
             },
+            Ok(Executed::Asked { question, due_at_ms }) => {
+                let parked = Input::NodeParked {
+                    key: key.clone(),
+                    attempt,
+                    due_at_ms,
+                };
+                return Self::Asked(key, question, parked);
+            }
             Ok(Executed::Output(output)) => Input::NodeFinished {
                 key,
                 attempt,

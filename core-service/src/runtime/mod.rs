@@ -4,7 +4,7 @@
 //! command they led to is carried out, and before anybody is told of them.
 //!
 //! - `start`: the first step of a run, in the caller's task. `drive`, `take_in`, `settle`: the task of a run that goes
-//!   on. `take_up`: a run that was claimed. `request`: what is asked of runs from outside; `watch`: waiting for them.
+//!   on; `people`: whom it asks. `take_up`: a run that was claimed. `request`: what is asked of runs from outside; `watch`: waiting for them.
 //! - `journal`: the one writer, which commits what all runs have to say in batches.
 //! - `lease`, `claim`: which runs are this process's, and finding those that are nobody's.
 //! - `plans`, `surroundings`: what runs follow and what they reach. `limits`, `pace`: what keeps one organization, or one
@@ -30,6 +30,7 @@ mod limits;
 mod live;
 mod metrics;
 mod pace;
+mod people;
 mod plans;
 mod progress;
 mod rebuild;
@@ -61,6 +62,7 @@ pub use plans::GraphRef;
 pub use rebuild::Events;
 pub use record::Trigger;
 pub use report::Report;
+pub use request::Done;
 pub use start::{StartRun, Started};
 pub use surroundings::{NoSurroundings, Surroundings, SurroundingsError, SurroundingsSource};
 pub use watch::Watch;
@@ -166,7 +168,10 @@ impl Runtime {
     /// # Errors
     /// `NotFound`, `Terminal`; `Unavailable` when the process that drives the run did not act in time: it still will.
     pub async fn cancel(&self, organization_id: &str, run_id: &str) -> Result<(), RequestError> {
-        self.shared.ask(organization_id, run_id, Ask::Cancel).await
+        self.shared
+            .ask(organization_id, run_id, Ask::Cancel)
+            .await
+            .map(drop)
     }
 
     /// Gives a node that waits for an answer its output. Returns once that is committed; of two answers, the first wins.
@@ -179,7 +184,7 @@ impl Runtime {
         run_id: &str,
         key: NodeKey,
         output: Value,
-    ) -> Result<(), RequestError> {
+    ) -> Result<Done, RequestError> {
         self.shared
             .ask(organization_id, run_id, Ask::Answer(Answer { key, output }))
             .await
@@ -198,6 +203,7 @@ impl Runtime {
         self.shared
             .ask(organization_id, run_id, Ask::RetryNode(node))
             .await
+            .map(drop)
     }
 
     /// Begins the next attempt of a run that has ended, with the same input. Returns once that is committed.
@@ -205,7 +211,10 @@ impl Runtime {
     /// # Errors
     /// `NotFound`, `NotTerminal`, `Unavailable`.
     pub async fn rerun(&self, organization_id: &str, run_id: &str) -> Result<(), RequestError> {
-        self.shared.ask(organization_id, run_id, Ask::Rerun).await
+        self.shared
+            .ask(organization_id, run_id, Ask::Rerun)
+            .await
+            .map(drop)
     }
 
     /// A run and what happened in it, as far as it is durable.

@@ -12,11 +12,12 @@ use super::Shared;
 use super::drive::{Arrival, LiveRun, Settled, Stretch};
 use super::execute::ENGINE_ERROR;
 use super::journal::{Record, Refusal, Write, WriteError};
+use super::people::Requests;
 use super::progress::{Next, Progress, credits, summary};
 use super::request::{Answered, Reply};
 use super::timers::ALARM;
 use crate::clock;
-use crate::store::{self, RunChange, RunSummary};
+use crate::store::{self, RunChange, RunSummary, SignalDone};
 
 const NOT_RECORDED: &str = "what happened in this run could not be recorded";
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -29,13 +30,15 @@ impl LiveRun {
             progress,
             answers,
             signals_done,
+            asked,
         } = stretch;
         let next = progress.next(&self.state, &self.timers, self.shared.config.keep_waiting);
         if progress.events.is_empty() && signals_done.is_empty() && next == Next::Drive {
             answer(answers);
             return Settled::On(progress.commands);
         }
-        let record = self.record(&progress, next, signals_done);
+        let requests = self.context.requests(&progress.events, &asked);
+        let record = self.record(&progress, next, signals_done, requests);
         match self.commit(record).await {
             Committed::Yes => {}
             Committed::LeaseLost => return Settled::Left,
@@ -58,7 +61,13 @@ impl LiveRun {
         }
     }
 
-    fn record(&self, progress: &Progress, next: Next, signals_done: Vec<String>) -> Record {
+    fn record(
+        &self,
+        progress: &Progress,
+        next: Next,
+        signals_done: Vec<SignalDone>,
+        requests: Requests,
+    ) -> Record {
         let (segments, payloads) = progress.segment(&self.context, self.journal.next_seq);
         let set_timers = next.alarm();
         let clears_alarm = self.journal.has_alarm && set_timers.is_empty();
@@ -71,6 +80,9 @@ impl LiveRun {
             set_timers,
             clear_timers: clears_alarm.then(|| ALARM.to_owned()).into_iter().collect(),
             signals_done,
+            requests_opened: requests.opened,
+            requests_closed: requests.closed,
+            all_requests_closed: false,
         };
         Record {
             write: Write::Change(Box::new(change)),
@@ -174,6 +186,7 @@ impl RowToFail<'_> {
                 summary: Some(summary),
                 metered: self.metered,
                 clear_timers: vec![ALARM.to_owned()],
+                all_requests_closed: true,
                 ..RunChange::default()
             };
             let record = Record {

@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
+use engine::event::{Event, EventBody};
 use engine::state::{NodeStatus, RunState};
 use engine::step::{Input, StepError};
 
 use super::drive::{Arrival, LiveRun, Panicked, Stretch};
 use super::error::RequestError;
 use super::progress::StepFailure;
-use super::request::{Answer, Answered, Ask, Request};
+use super::request::{Answer, Ask, Done, Request, outcome};
+use crate::store::SignalDone;
+
+/// Whether a request was taken in.
+type Taken = Result<(), RequestError>;
 
 impl LiveRun {
     pub(super) fn take_in(&mut self, stretch: &mut Stretch, arrival: Arrival) -> Result<(), Panicked> {
@@ -18,17 +23,20 @@ impl LiveRun {
                 // Only requests can be refused.
                 Ok(()) | Err(StepFailure::Refused(_)) => Ok(()),
             },
+            Arrival::Asked(key, question, parked) => {
+                stretch.asked.insert(key, question);
+                self.take_in(stretch, Arrival::Input(parked))
+            }
             Arrival::Request(request) => self.take_in_request(stretch, request),
         }
     }
 
     fn take_in_request(&mut self, stretch: &mut Stretch, request: Request) -> Result<(), Panicked> {
-        if let Some(signal_id) = request.signal_id {
-            if !self.signals_seen.insert(signal_id.clone()) {
-                return Ok(());
-            }
-            stretch.signals_done.push(signal_id);
+        let is_repeated = |id: &String| !self.signals_seen.insert(id.clone());
+        if request.signal_id.as_ref().is_some_and(is_repeated) {
+            return Ok(());
         }
+        let from = stretch.progress.events.len();
         let stepped = match request.ask {
             Ask::Cancel if self.state.finished().is_some() => Ok(Err(RequestError::Terminal)),
             Ask::Cancel => self.step(stretch, Input::Cancel).map(Ok),
@@ -45,12 +53,21 @@ impl LiveRun {
                 StepError::Start(_) => RequestError::Internal,
             }),
         };
+        let answer = answer.map(|()| Done {
+            resumed: goes_on(&stretch.progress.events[from..]),
+            ended: self.state.finished().is_some(),
+        });
+        let done = |id| SignalDone {
+            id,
+            outcome: outcome(&answer),
+        };
+        stretch.signals_done.extend(request.signal_id.map(done));
         stretch.answers.extend(request.reply.map(|reply| (reply, answer)));
         Ok(())
     }
 
     /// Completes a node that waits for an answer. The first answer wins.
-    fn take_answer(&mut self, stretch: &mut Stretch, answer: Answer) -> Result<Answered, StepFailure> {
+    fn take_answer(&mut self, stretch: &mut Stretch, answer: Answer) -> Result<Taken, StepFailure> {
         let Answer { key, output } = answer;
         let node = key.node;
         let known = self
@@ -90,7 +107,7 @@ impl LiveRun {
     }
 
     /// Starts the next attempt of a run that has ended.
-    fn begin_again(&mut self, stretch: &mut Stretch) -> Result<Answered, StepFailure> {
+    fn begin_again(&mut self, stretch: &mut Stretch) -> Result<Taken, StepFailure> {
         // An end that is not durable yet is none.
         if self.state.finished().is_none() || !stretch.progress.events.is_empty() {
             return Ok(Err(RequestError::NotTerminal));
@@ -119,4 +136,23 @@ impl LiveRun {
             .progress
             .step(&mut self.state, input, &self.context, &mut self.timers)
     }
+}
+
+/// Whether, after the first event, another node or item is begun or done.
+fn goes_on(events: &[Event]) -> bool {
+    events.iter().skip(1).any(|event| match &event.body {
+        EventBody::NodeStarted { .. }
+        | EventBody::NodeWaiting { .. }
+        | EventBody::NodeCompleted { .. }
+        | EventBody::NodeFailed { .. }
+        | EventBody::NodeRetrying { .. }
+        | EventBody::ItemsOpened { .. }
+        | EventBody::ItemStarted { .. } => true,
+        EventBody::RunStarted(_)
+        | EventBody::NodeSkipped { .. }
+        | EventBody::NodeCancelled { .. }
+        | EventBody::RunResumed { .. }
+        | EventBody::RunFinished { .. }
+        | EventBody::ItemFinished { .. } => false,
+    })
 }

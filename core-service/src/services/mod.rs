@@ -13,6 +13,7 @@ mod database;
 mod folder;
 mod function;
 mod graph;
+mod human_request;
 mod ingress;
 mod invitation;
 mod member;
@@ -40,6 +41,7 @@ pub use target::WebhookTargets;
 use crate::auth::{Authorized, Gate, KeyHasher};
 use crate::error::{Error, Result};
 use crate::nodes::Registry;
+use crate::people::People;
 use crate::runtime::Runtime;
 use crate::secret::Vault;
 use crate::store::Store;
@@ -60,6 +62,8 @@ pub struct Services {
     pub vault: Vault,
     /// What runs know of variables, told of changes.
     pub variables: Variables,
+    /// Takes people's answers.
+    pub people: People,
     /// The gate, which is told of changes to keys and plans.
     pub gate: Gate,
     /// Hashes new keys.
@@ -79,6 +83,7 @@ impl Services {
         use contract::v1::database_service_server::DatabaseServiceServer;
         use contract::v1::folder_service_server::FolderServiceServer;
         use contract::v1::function_service_server::FunctionServiceServer;
+        use contract::v1::human_request_service_server::HumanRequestServiceServer;
         use contract::v1::invitation_service_server::InvitationServiceServer;
         use contract::v1::member_service_server::MemberServiceServer;
         use contract::v1::run_service_server::RunServiceServer;
@@ -92,6 +97,7 @@ impl Services {
 
         Routes::new(WorkflowServiceServer::new(workflow::Workflows::new(self)))
             .add_service(RunServiceServer::new(run::Runs::new(self)))
+            .add_service(HumanRequestServiceServer::new(human_request::HumanRequests::new(self)))
             .add_service(WebhookServiceServer::new(webhook::Webhooks::new(self)))
             .add_service(
                 WebhookIngressServiceServer::new(ingress::WebhookIngress::new(self))

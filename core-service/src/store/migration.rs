@@ -33,6 +33,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(5, "0005_databases"),
     migration!(6, "0006_structures"),
     migration!(7, "0007_functions"),
+    migration!(8, "0008_human_requests"),
 ];
 
 /// The advisory lock that lets one node migrate while others wait ("switchyd" as a number).

@@ -18,6 +18,7 @@ mod folder;
 mod founding;
 mod function;
 mod graph;
+mod human_request;
 mod idempotency;
 mod invitation;
 mod member;
@@ -54,6 +55,7 @@ pub use folder::{Folder, FolderChange, UpdateFolder};
 pub use founding::{Founded, Founding, FoundingKey};
 pub use function::{Function, FunctionChange, FunctionSaved, NewFunction};
 pub use graph::Graph;
+pub use human_request::{HumanRequest, HumanRequestFilter, HumanRequestPlace, NewHumanRequest};
 pub use idempotency::IdempotentRun;
 pub use invitation::{Accept, Invitation, InvitationStatus, Invite, NewInvitation};
 pub use member::{Member, Role};
@@ -65,7 +67,7 @@ pub use plan::Plan;
 pub use process::{ClaimCause, ClaimOne, ClaimedRun, Lease};
 pub use run::{Run, RunStatus};
 pub use run_batch::{
-    CreateOutcome, Driver, IdempotencyKey, NewRun, Payload, RunBatch, RunChange, RunSummary, Segment,
+    CreateOutcome, Driver, IdempotencyKey, NewRun, Payload, RunBatch, RunChange, RunSummary, Segment, SignalDone,
 };
 pub use signal::Signal;
 pub use structure::{NewStructure, Structure, StructureChange, StructureCreated};

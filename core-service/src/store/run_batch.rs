@@ -1,5 +1,6 @@
 //! What a commit takes and answers: plain records, filled in by the runtime.
 
+use super::human_request::{HumanRequestPlace, NewHumanRequest};
 use super::process::Lease;
 use super::run::RunStatus;
 use super::timer::Timer;
@@ -124,8 +125,23 @@ pub struct RunChange {
     pub set_timers: Vec<Timer>,
     /// Keys of timers to forget.
     pub clear_timers: Vec<String>,
-    /// Ids of signals that these segments act upon.
-    pub signals_done: Vec<String>,
+    /// Signals that these segments act upon.
+    pub signals_done: Vec<SignalDone>,
+    /// What the run asks people from now on.
+    pub requests_opened: Vec<NewHumanRequest>,
+    /// Nodes that ask no longer, as far as they did.
+    pub requests_closed: Vec<HumanRequestPlace>,
+    /// No node of the run asks any longer.
+    pub all_requests_closed: bool,
+}
+
+/// A signal that was acted upon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignalDone {
+    /// The signal.
+    pub id: String,
+    /// What came of it, for whoever sent it, as the runtime wrote it.
+    pub outcome: Vec<u8>,
 }
 
 /// What came of a start, in the order of [`RunBatch::creates`].
