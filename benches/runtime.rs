@@ -190,6 +190,7 @@ fn start(organization_id: String) -> StartRun {
             webhook_id: Some("wh_1".to_owned()),
         },
         idempotency: None,
+        tick: None,
         created_by: None,
         metered: false,
     }

@@ -105,9 +105,7 @@ impl Checker {
     }
 
     pub(crate) fn email(&mut self, text: &str) {
-        static EMAIL: Pattern =
-            Pattern::new(r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*$");
-        self.demand(EMAIL.matches(text), || "must be an email address".to_owned());
+        self.demand(is_email(text), || "must be an email address".to_owned());
     }
 
     pub(crate) fn at_least(&mut self, number: impl Into<i64>, least: i64) {
@@ -145,6 +143,13 @@ impl Checker {
             "must not hold an item twice".to_owned()
         });
     }
+}
+
+/// Whether a text is an email address.
+pub fn is_email(text: &str) -> bool {
+    static EMAIL: Pattern =
+        Pattern::new(r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*$");
+    EMAIL.matches(text)
 }
 
 /// A regular expression, compiled at its first use.

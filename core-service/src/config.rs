@@ -8,9 +8,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use ipnet::IpNet;
 
 use crate::admin::AdminCommand;
 use crate::auth::is_region;
+use crate::outbound::network;
 use crate::secret::Secret;
 use crate::store::DatabaseUrl;
 
@@ -90,9 +92,10 @@ pub struct ServeOptions {
         long,
         env = "SWITCHYARD_OUTBOUND_ALLOW",
         value_name = "NETWORK",
-        value_delimiter = ','
+        value_delimiter = ',',
+        value_parser = network
     )]
-    pub outbound_allow: Vec<String>,
+    pub outbound_allow: Vec<IpNet>,
     /// Serve the gRPC core alone, for facades on machines of their own.
     #[arg(long, env = "SWITCHYARD_NO_REST")]
     pub no_rest: bool,
@@ -329,7 +332,8 @@ mod tests {
         let path = folder.path().join("switchyard.toml");
         std::fs::write(
             &path,
-            "region = \"eu1\"\nno-rest = true\nregions = [\"us1=https://us1.test\"]\nlease-ms = 2000\n",
+            "region = \"eu1\"\nno-rest = true\nregions = [\"us1=https://us1.test\"]\nlease-ms = 2000\n\
+             outbound-allow = [\"127.0.0.0/8\", \"fd00::1\"]\n",
         )
         .unwrap();
         let path = path.to_str().unwrap();
@@ -343,6 +347,8 @@ mod tests {
             ("eu1", true, 2000)
         );
         assert_eq!(line.serve.regions().others["us1"], "https://us1.test");
+        let allowed = line.serve.outbound_allow.iter().map(ToString::to_string);
+        assert_eq!(allowed.collect::<Vec<_>>(), ["127.0.0.0/8", "fd00::1/128"]);
         assert_eq!(
             read(&["--config", path, "--region", "us1"]).unwrap().serve.region,
             "us1"
@@ -366,6 +372,7 @@ mod tests {
         assert!(read(&["--config", "/nowhere.toml"]).is_err());
         assert!(read(&["--region", "Ä"]).is_err());
         assert!(read(&["--lease-ms", "1"]).is_err());
+        assert!(read(&["--outbound-allow", "127.0.0.0/8,localhost"]).is_err());
     }
 
     #[test]

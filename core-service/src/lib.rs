@@ -8,6 +8,8 @@ pub mod auth;
 pub mod bootstrap;
 pub mod clock;
 pub mod config;
+pub mod connectors;
+pub mod credentials;
 pub mod error;
 pub mod form;
 pub mod id;
@@ -15,13 +17,16 @@ pub mod javascript;
 pub mod metrics;
 pub mod nodes;
 pub mod operations;
+pub mod outbound;
 pub mod pages;
 pub mod people;
 pub mod runtime;
 pub mod secret;
 pub mod services;
 pub mod store;
+pub mod structure;
 pub mod table;
+pub mod triggers;
 pub mod variables;
 
 use std::future::Future;
@@ -37,13 +42,18 @@ use tower::Layer as _;
 use crate::auth::{Access, AccessLayer, Gate};
 use crate::bootstrap::{BootstrapError, FirstKey};
 use crate::config::ServeOptions;
+use crate::connectors::{Apps, ManifestError};
+use crate::credentials::Credentials;
 use crate::metrics::Metrics;
 use crate::nodes::Registry;
 use crate::people::People;
+use crate::nodes::http::HttpCaller;
 use crate::operations::Health;
+use crate::outbound::Outbound;
 use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
 use crate::services::{Services, WebhookTargets};
 use crate::store::{Store, StoreError};
+use crate::triggers::Triggers;
 use crate::variables::{Variables, WithVariables};
 
 /// How often a quiet gRPC connection is asked whether it lives.
@@ -59,6 +69,7 @@ pub struct Core {
     access: AccessLayer,
     metrics: Metrics,
     health: Health,
+    credentials: Credentials,
 }
 
 /// A core that cannot start.
@@ -73,6 +84,9 @@ pub enum OpenError {
     /// The runtime.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+    /// An app of the catalog.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
     /// gRPC reflection.
     #[error("the descriptors cannot be served")]
     Reflection(#[from] tonic_reflection::server::Error),
@@ -92,15 +106,23 @@ impl Core {
         let store = Store::open(&options.database()?).await?;
         let secrets = bootstrap::secrets(options, &store).await?;
         let first_key = bootstrap::first_start(options, &store, &secrets.hasher).await?;
-        let registry = Arc::new(Registry::new());
+        let apps = Apps::built_in()?;
+        let outbound = Outbound::new(&options.outbound_allow);
+        let credentials = Credentials::new(store.clone(), secrets.vault.clone(), apps.clone());
+        let http = HttpCaller::new(outbound.clone(), credentials.clone());
         let config = RuntimeConfig {
             lease: Duration::from_millis(options.lease_ms),
             ..RuntimeConfig::default()
         };
         let variables = Variables::new(store.clone(), secrets.vault.clone());
+        let mut registry = Registry::new();
+        registry.add_data_kinds(&store, &variables);
+        registry.add_request_kinds(&apps, &http);
+        let registry = Arc::new(registry);
         let surroundings = Arc::new(WithVariables::new(variables.clone(), Arc::new(NoSurroundings)));
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
-        let metrics = Metrics::new(runtime.clone());
+        let triggers = Triggers::start(store.clone(), runtime.clone());
+        let metrics = Metrics::new(runtime.clone(), triggers);
         let gate = Gate::new(
             store.clone(),
             secrets.hasher.clone(),
@@ -118,6 +140,10 @@ impl Core {
             store: store.clone(),
             runtime: runtime.clone(),
             registry,
+            apps,
+            credentials: credentials.clone(),
+            outbound,
+            http,
             targets: WebhookTargets::new(store.clone()),
             vault: secrets.vault,
             variables,
@@ -139,6 +165,7 @@ impl Core {
                 access,
                 metrics,
                 health,
+                credentials,
             },
             first_key,
         ))
@@ -159,6 +186,10 @@ impl Core {
         )
         .merge(pages::invitation::router(self.store.clone()))
         .merge(pages::answer::router(self.people.clone()))
+        .merge(pages::connect::router(
+            self.store.clone(),
+            self.credentials.clone(),
+        ))
     }
 
     /// Serves gRPC until the shutdown comes and what is in flight is done.

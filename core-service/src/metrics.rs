@@ -13,6 +13,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use crate::runtime::{MetricsSnapshot, Runtime};
+use crate::triggers::{TriggerFigures, Triggers};
 
 /// All counters of one process. Cheap to clone.
 #[derive(Clone)]
@@ -34,8 +35,8 @@ struct MethodLabels {
 }
 
 impl Metrics {
-    /// Counters at zero, and those of a runtime.
-    pub fn new(runtime: Runtime) -> Self {
+    /// Counters at zero, and those of a runtime and its triggers.
+    pub fn new(runtime: Runtime, triggers: Triggers) -> Self {
         let mut registry = Registry::with_prefix("switchyard");
         let calls = Family::<CallLabels, Counter>::default();
         let call_seconds = Family::<MethodLabels, Histogram>::new_with_constructor(|| {
@@ -43,7 +44,7 @@ impl Metrics {
         });
         registry.register("calls", "Calls of each method, by gRPC status", calls.clone());
         registry.register("call_seconds", "How long calls took", call_seconds.clone());
-        registry.register_collector(Box::new(RuntimeFigures(runtime)));
+        registry.register_collector(Box::new(Figures { runtime, triggers }));
         Self {
             registry: Arc::new(registry),
             calls,
@@ -75,19 +76,23 @@ impl Metrics {
     }
 }
 
-/// The figures of the runtime, read when they are asked for.
-struct RuntimeFigures(Runtime);
+/// The figures of the runtime and the triggers, read when they are asked for.
+struct Figures {
+    runtime: Runtime,
+    triggers: Triggers,
+}
 
-impl std::fmt::Debug for RuntimeFigures {
+impl std::fmt::Debug for Figures {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("RuntimeFigures")
+        formatter.write_str("Figures")
     }
 }
 
-impl Collector for RuntimeFigures {
+impl Collector for Figures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let figures = self.0.metrics();
-        for (name, help, value) in counters(&figures) {
+        let figures = self.runtime.metrics();
+        let counted = counters(&figures).into_iter();
+        for (name, help, value) in counted.chain(trigger_counters(&self.triggers.figures())) {
             let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
         }
@@ -149,6 +154,31 @@ fn counters(figures: &MetricsSnapshot) -> [Figure; 14] {
             figures.commit_micros,
         ),
         ("leases_lost", "Leases lost", figures.leases_lost),
+    ]
+}
+
+fn trigger_counters(figures: &TriggerFigures) -> [Figure; 4] {
+    [
+        (
+            "schedule_ticks_fired",
+            "Instants of schedules that started a run here",
+            figures.ticks_fired,
+        ),
+        (
+            "schedule_ticks_skipped",
+            "Instants left out because an earlier run went on",
+            figures.ticks_skipped,
+        ),
+        (
+            "schedule_ticks_missed",
+            "Instants noticed too late to be run",
+            figures.ticks_missed,
+        ),
+        (
+            "schedule_ticks_refused",
+            "Instants whose run was refused",
+            figures.ticks_refused,
+        ),
     ]
 }
 

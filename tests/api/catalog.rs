@@ -1,6 +1,6 @@
 //! The catalog: what there is to build workflows with.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use test_support::text;
 
 use crate::world::World;
@@ -8,6 +8,7 @@ use crate::world::World;
 on_both_databases!(
     native_kinds_describe_themselves,
     apps_are_searched,
+    modules_describe_themselves,
     unknown_things_are_not_found
 );
 
@@ -21,6 +22,7 @@ async fn native_kinds_describe_themselves(world: &World) {
         "aggregator",
         "wait",
         "stop",
+        "http_request",
     ] {
         let spec = world.api.get(format!("/catalog/nodes/{kind}")).await.data(200);
         assert_eq!(
@@ -52,22 +54,102 @@ async fn native_kinds_describe_themselves(world: &World) {
     assert!(text(&wait["shape"]["unit"]["description"]).contains("seconds, minutes, hours, days"));
 }
 
+/// The apps that a search finds.
+async fn found(world: &World, query: &str) -> Vec<Value> {
+    let found = world
+        .api
+        .get(format!("/catalog/apps?query={query}"))
+        .await
+        .data(200);
+    found.as_array().unwrap().clone()
+}
+
+fn ids(rows: &[Value], name: &str) -> Vec<String> {
+    rows.iter().map(|row| text(&row[name])).collect()
+}
+
 async fn apps_are_searched(world: &World) {
-    assert!(
-        world
-            .api
-            .get("/catalog/apps?query=nothing+like+this")
-            .await
-            .data(200)
-            == json!([])
+    assert_eq!(found(world, "nothing+like+this").await, Vec::<Value>::new());
+    let apps = found(world, "HTTP").await;
+    assert_eq!(
+        ids(&apps, "appId"),
+        ["http", "native"],
+        "an app of that name comes first"
     );
-    world.api.get("/catalog/apps").await.invalid("query");
-    world.api.get("/catalog/apps?query=").await.invalid("query");
+    let app = &apps[0];
+    assert_eq!(app["name"], "HTTP");
+    assert_eq!(
+        app["modules"],
+        json!([{ "id": "request", "label": "Make a request", "type": "action" }])
+    );
+    assert_eq!(app["rpcs"], json!([]));
+    let connections = app["connections"].as_array().unwrap();
+    assert_eq!(ids(connections, "id"), ["none", "basic", "bearer", "api_key"]);
+    let token = json!({ "name": "token", "label": "Token", "type": "text", "required": true });
+    assert_eq!(connections[2]["fields"][0], token);
+    let native = found(world, "wait").await;
+    assert_eq!(ids(&native, "appId"), ["native"]);
+    assert_eq!(
+        native[0]["modules"][0],
+        json!({ "id": "wait", "label": "Wait", "type": "action" })
+    );
+    let described = found(world, "query+parameters").await;
+    assert!(
+        described.is_empty() || ids(&described, "appId") == ["native"],
+        "descriptions of kinds are searched"
+    );
+    let limited = world.api.get("/catalog/apps?query=http&limit=1").await.data(200);
+    assert_eq!(ids(limited.as_array().unwrap(), "appId"), ["http"]);
+    for (path, place) in [
+        ("/catalog/apps", "query"),
+        ("/catalog/apps?query=", "query"),
+        ("/catalog/apps?query=x&limit=0", "limit"),
+        ("/catalog/apps?query=x&limit=many", "limit"),
+        ("/catalog/apps?query=x&page=2", "page"),
+    ] {
+        world.api.get(path).await.invalid(place);
+    }
+}
+
+async fn modules_describe_themselves(world: &World) {
+    let spec = world
+        .api
+        .get("/catalog/apps/http/modules/request")
+        .await
+        .data(200);
+    assert_eq!(
+        (&spec["emitsMultipleBundles"], &spec["requiresConnection"]),
+        (&json!(false), &json!(false))
+    );
+    let meta = &spec["meta"];
+    assert_eq!(
+        (&meta["appId"], &meta["moduleId"], &meta["type"]),
+        (&json!("http"), &json!("request"), &json!("action"))
+    );
+    assert_eq!(meta["connections"].as_array().unwrap().len(), 4);
+    let workflow = world.api.workflow("http").await;
+    let op = json!([{ "op": "add_node", "tempId": "n", "appId": "http", "moduleSlug": "request", "params": meta["example"] }]);
+    let _ = world.api.edit(&workflow, op).await;
+    let mappable = spec["mappableFields"].as_array().unwrap();
+    assert_eq!(
+        ids(mappable, "name"),
+        ["method", "url", "headers", "query", "body"]
+    );
+    assert_eq!(
+        mappable[1],
+        json!({ "name": "url", "label": "URL", "type": "text", "required": true })
+    );
+    let fixed = spec["staticFields"].as_array().unwrap();
+    assert_eq!(
+        ids(fixed, "name"),
+        ["bodyType", "failOn", "followRedirects", "responseType"]
+    );
+    // A native kind is no module: the answer says where it is described.
     world
         .api
-        .get("/catalog/apps?query=x&limit=0")
+        .get("/catalog/apps/native/modules/wait")
         .await
-        .invalid("limit");
+        .invalid("moduleId");
 }
 
 async fn unknown_things_are_not_found(world: &World) {
@@ -75,7 +157,8 @@ async fn unknown_things_are_not_found(world: &World) {
         "/catalog/nodes/warp_drive",
         "/catalog/nodes/http",
         "/catalog/apps/nothing/modules/x",
-        "/catalog/apps/native/modules/wait",
+        "/catalog/apps/native/modules/x",
+        "/catalog/apps/http/modules/x",
     ] {
         world.api.get(path).await.error(404, "NOT_FOUND");
     }

@@ -87,7 +87,13 @@ fn options(database: Option<&Database>) -> ServerOptions {
     let (region, base_url) = OTHER_REGION;
     ServerOptions {
         database_url: database.map(|database| database.url.clone()),
-        flags: vec!["--regions".to_owned(), format!("{region}={base_url}")],
+        flags: vec![
+            "--regions".to_owned(),
+            format!("{region}={base_url}"),
+            // What tests start on their own machine; all else that is private stays out of reach.
+            "--outbound-allow".to_owned(),
+            "127.0.0.1".to_owned(),
+        ],
         ..ServerOptions::default()
     }
 }

@@ -77,6 +77,18 @@ const RULES: &[Rule] = &[
         allowed: &[],
     },
     Rule {
+        says: "manifests know neither who keeps credentials nor who executes nodes",
+        word: r"\bcrate::(\{[^}]*)?(credentials|nodes|runtime|store)\b",
+        folder: "core-service/src/connectors",
+        allowed: &[],
+    },
+    Rule {
+        says: "only the outbound client, which checks addresses, connects to elsewhere",
+        word: r"\bTcpStream::connect\b|\blookup_host\b|\bhyper_util::client\b",
+        folder: "core-service/src",
+        allowed: &["outbound/"],
+    },
+    Rule {
         says: "only clock.rs reads the wall clock",
         word: r"\bSystemTime::now\b|\bTimestamp::now\b|\bZoned::now\b",
         folder: "core-service/src",

@@ -15,7 +15,9 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod callers;
+mod effects;
 mod random;
+mod schedules;
 
 use std::collections::BTreeSet;
 
@@ -68,7 +70,7 @@ async fn crash_again_and_again(database_url: Option<String>) {
     );
 }
 
-fn number_from(variable: &str) -> Option<u64> {
+pub(crate) fn number_from(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(
         text.parse()

@@ -70,6 +70,7 @@ pub(crate) fn start(organization_id: &str, graph: &Value, input: Value) -> Start
             ..Trigger::default()
         },
         idempotency: None,
+        tick: None,
         created_by: None,
         metered: false,
     }

@@ -113,6 +113,7 @@ impl Fixture {
             summary: summary(RunStatus::Running, Driver::This),
             metered: false,
             idempotency: None,
+            tick: None,
             segments: vec![segment(0)],
             timers: Vec::new(),
         }

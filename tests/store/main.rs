@@ -24,7 +24,9 @@ macro_rules! on_both_databases {
 }
 
 mod activity;
+mod credentials;
 mod durability;
+mod effects;
 mod fixture;
 mod folders;
 mod functions;
@@ -33,6 +35,7 @@ mod invitations;
 mod metering;
 mod processes;
 mod runs;
+mod schedules;
 mod signals;
 mod structures;
 mod table_pages;

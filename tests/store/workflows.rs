@@ -14,7 +14,6 @@ on_both_databases!(
     a_stale_deploy_is_told_so,
     only_idle_workflows_are_deleted,
     an_undeployed_workflow_keeps_its_versions,
-    only_live_workflows_are_scheduled,
 );
 
 async fn deploy(fixture: &Fixture, workflow: &Workflow, text: &str) -> Deploy {
@@ -391,41 +390,4 @@ async fn an_undeployed_workflow_keeps_its_versions(fixture: &Fixture) {
         "again changes nothing"
     );
     assert_eq!(version_of(fixture, &workflow, "one").await, 2);
-}
-
-async fn only_live_workflows_are_scheduled(fixture: &Fixture) {
-    let (store, actor, organization) = (&fixture.store, Actor::default(), fixture.organization_id());
-    let mut live = Vec::new();
-    for (active, deployed, recurring) in [
-        (true, true, true),
-        (false, true, true),
-        (true, false, true),
-        (true, true, false),
-    ] {
-        let workflow = fixture.workflow("scheduled").await;
-        if deployed {
-            version_of(fixture, &workflow, "one").await;
-        }
-        let change = WorkflowChange {
-            active: Some(active),
-            recurrence: Some(recurring.then(|| b"{}".to_vec())),
-            ..WorkflowChange::default()
-        };
-        store
-            .update_workflow(&actor, organization, &workflow.id, &change)
-            .await
-            .unwrap();
-        if active && deployed && recurring {
-            live.push(workflow.id);
-        }
-    }
-    let found = store.scheduled_workflows(None, 10).await.unwrap();
-    assert_eq!(found.iter().map(|one| one.id.clone()).collect::<Vec<_>>(), live);
-    assert!(
-        store
-            .scheduled_workflows(Some(&live[0]), 10)
-            .await
-            .unwrap()
-            .is_empty()
-    );
 }

@@ -55,6 +55,8 @@ pub struct FieldSpec {
     pub field_type: FieldType,
     /// Whether the node cannot run without it.
     pub required: bool,
+    /// What the parameter names by its id. A literal one must exist when the graph is deployed.
+    pub refers_to: Option<Resource>,
     /// What it means.
     pub description: String,
 }
@@ -66,6 +68,7 @@ impl FieldSpec {
             name: name.into(),
             field_type,
             required: true,
+            refers_to: None,
             description: description.into(),
         }
     }
@@ -75,6 +78,32 @@ impl FieldSpec {
         Self {
             required: false,
             ..Self::required(name, field_type, description)
+        }
+    }
+
+    /// Holds the id of one of these.
+    #[must_use]
+    pub fn naming(mut self, resource: Resource) -> Self {
+        self.refers_to = Some(resource);
+        self
+    }
+}
+
+/// What parameters name that lives outside the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Resource {
+    /// A database.
+    Database,
+    /// A structure.
+    Structure,
+}
+
+impl Resource {
+    /// The noun of the contract.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Database => "database",
+            Self::Structure => "structure",
         }
     }
 }

@@ -97,6 +97,8 @@ pub struct Execute {
     pub run_attempt: u32,
     /// The attempt at the node, from 1.
     pub attempt: u32,
+    /// When the node began in its run, epoch milliseconds: the same for all attempts, also after a crash.
+    pub started_at_ms: i64,
     /// What the node's executor asked for, with templates evaluated.
     pub request: Value,
     /// After this long the runtime reports [`NodeError::timeout`].

@@ -4,6 +4,14 @@
 //! limits and recording; the engine decides those and the runtime does them for every kind alike.
 
 pub mod human_input;
+mod app_module;
+mod database;
+pub mod http;
+mod http_request;
+mod parameters;
+mod request;
+mod structure_validate;
+mod variable_set;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -13,10 +21,16 @@ use std::sync::Arc;
 use engine::event::NodeKey;
 use engine::failure::NodeError;
 use engine::graph::NATIVE_APP;
-use engine::kind::{Kind, Kinds, Registered, UnknownKind};
+use engine::kind::{Kind, Kinds, NodeSpec, Registered, UnknownKind};
 use serde_json::Value;
 
 use crate::form::Question;
+use self::app_module::{AppModule, Interpreter};
+use self::http::HttpCaller;
+use self::http_request::{HttpRequest, HttpRequests};
+use crate::connectors::Apps;
+use crate::store::Store;
+use crate::variables::Variables;
 
 /// A future without a name.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -36,6 +50,9 @@ pub struct Execution {
     pub key: NodeKey,
     /// The attempt at the node, from 1.
     pub attempt: u32,
+    /// When the node began in its run, epoch milliseconds. The same for all its attempts, also after a crash; another one
+    /// when somebody lets the node run again.
+    pub started_at_ms: i64,
     /// The app whose module the node is.
     pub app_id: String,
     /// The app's module, or the native kind.
@@ -116,6 +133,22 @@ impl Registry {
         registry
     }
 
+    /// Adds the kinds that keep data in the service itself.
+    pub fn add_data_kinds(&mut self, store: &Store, variables: &Variables) {
+        database::register(self, store);
+        variable_set::register(self, variables);
+        structure_validate::register(self, store);
+    }
+
+    /// Adds the kinds that call other services, and the modules of apps.
+    pub fn add_request_kinds(&mut self, apps: &Apps, http: &HttpCaller) {
+        self.add_executed(HttpRequest, Arc::new(HttpRequests(http.clone())));
+        for module in apps.iter().flat_map(AppModule::all) {
+            self.add(module);
+        }
+        self.set_interpreter(Arc::new(Interpreter::new(apps.clone(), http.clone())));
+    }
+
     /// Adds a kind without I/O of its own.
     pub fn add(&mut self, kind: impl Kind + 'static) {
         self.kinds.add(kind);
@@ -140,6 +173,15 @@ impl Registry {
     #[must_use]
     pub fn kinds(&self) -> &engine::kind::Registry {
         &self.kinds
+    }
+
+    /// The native kinds, by name.
+    #[must_use]
+    pub fn native_specs(&self) -> Vec<NodeSpec> {
+        let native = self.kinds.iter().filter(|kind| kind.spec.app_id == NATIVE_APP);
+        let mut specs: Vec<NodeSpec> = native.map(|kind| kind.spec.clone()).collect();
+        specs.sort_by(|one, other| one.kind.cmp(&other.kind));
+        specs
     }
 
     /// Who executes a module.

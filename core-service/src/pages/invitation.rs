@@ -6,9 +6,8 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
-use sha2::{Digest as _, Sha256};
 
-use super::{escaped, message, page};
+use super::{Token, broken, escaped, message, page};
 use crate::secret::Secret;
 use crate::store::{Accept, Actor, Invitation, InvitationStatus, Store, StoreError};
 
@@ -18,31 +17,6 @@ const PATH: &str = "/invite/";
 const MOST_BYTES: usize = 16 * 1024;
 /// The most characters of a name.
 const LONGEST_NAME: usize = 200;
-
-/// What a link carries: 128 random bits.
-pub struct Token(Secret);
-
-impl Token {
-    /// A new one.
-    ///
-    /// # Errors
-    /// When the operating system gives no randomness.
-    pub fn generate() -> Result<Self, getrandom::Error> {
-        let mut random = [0_u8; 16];
-        getrandom::fill(&mut random)?;
-        Ok(Self(Secret::from(hex::encode(random))))
-    }
-
-    /// The text that the link ends with.
-    pub fn text(&self) -> &Secret {
-        &self.0
-    }
-
-    /// What the database finds it by.
-    pub fn hash(&self) -> [u8; 32] {
-        Sha256::digest(self.0.expose()).into()
-    }
-}
 
 /// The link with this token.
 pub fn url(base_url: &str, token: &Secret) -> String {
@@ -108,7 +82,7 @@ async fn accept(State(store): State<Store>, Path(token): Path<String>, body: Byt
 
 /// The invitation that can still be accepted, or the page that says why there is none.
 async fn find(store: &Store, token: String) -> Result<(Token, Invitation), Response> {
-    let token = Token(Secret::from(token));
+    let token = Token::of_link(token);
     let found = store.find_invitation(&token.hash()).await;
     match found.map_err(|error| broken(&error))? {
         Some(invitation) if invitation.status == InvitationStatus::Pending => Ok((token, invitation)),
@@ -142,14 +116,5 @@ fn over() -> Response {
         StatusCode::GONE,
         "The invitation is over",
         "It was accepted, taken back, or has expired. Ask for a new one.",
-    )
-}
-
-fn broken(error: &StoreError) -> Response {
-    tracing::error!(%error, "an invitation's page failed");
-    message(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "This does not work right now",
-        "Try again in a moment.",
     )
 }

@@ -3,7 +3,11 @@
 //! Such a link is a capability: no page is cached, framed, or told to other sites.
 
 pub mod answer;
+pub mod connect;
 pub mod invitation;
+mod token;
+
+pub use token::Token;
 
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
@@ -36,6 +40,16 @@ fn page(status: StatusCode, title: &str, body: &str) -> Response {
 /// A page of one sentence.
 fn message(status: StatusCode, title: &str, text: &str) -> Response {
     page(status, title, &format!("<p>{}</p>", escaped(text)))
+}
+
+/// The page of a failure that is no fault of the person's.
+fn broken(error: &dyn std::error::Error) -> Response {
+    tracing::error!(%error, "a page failed");
+    message(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "This does not work right now",
+        "Try again in a moment.",
+    )
 }
 
 /// Text as it stands in HTML, in attributes too.

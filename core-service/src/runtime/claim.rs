@@ -20,10 +20,12 @@ use crate::store::{ClaimCause, ClaimOne, ClaimedRun, CommitError, Run, StoreErro
 const SIGNALS: i64 = 1_000;
 /// How often what nobody needs any more is deleted.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
-/// Expired keys deleted in one transaction.
+/// Expired keys and effects deleted in one transaction.
 const EXPIRED_KEYS: i64 = 5_000;
 /// How long what came of a signal is kept for whoever sent it, in milliseconds.
 const KEEP_OUTCOMES_MS: i64 = 600_000;
+/// How long what nodes wrote is remembered after its run has ended: one day.
+const EFFECTS_KEPT_MS: i64 = 86_400_000;
 
 /// The earliest alarm set since the database was last asked.
 pub(super) struct Alarm(AtomicI64);
@@ -93,7 +95,7 @@ fn pause(shared: &Shared, next_due: Option<i64>) -> Duration {
 async fn work_announced(subscription: &mut Subscription) {
     loop {
         match subscription.next().await {
-            Some(notification) if notification.topic == Topic::Changed => {}
+            Some(notification) if !matches!(notification.topic, Topic::Ready | Topic::Signal) => {}
             _ => return,
         }
     }
@@ -224,6 +226,9 @@ async fn tidy(shared: &Shared) {
     let store = &shared.store;
     let done = async {
         store.delete_expired_keys(clock::now_ms(), EXPIRED_KEYS).await?;
+        store
+            .delete_effects(clock::now_ms() - EFFECTS_KEPT_MS, EXPIRED_KEYS)
+            .await?;
         store.delete_late_signals(clock::now_ms() - KEEP_OUTCOMES_MS).await?;
         store.delete_dead_processes().await
     };

@@ -51,6 +51,12 @@ pub enum StartRunError {
     /// The organization has no credit left.
     #[error("no credits are left")]
     OutOfCredits,
+    /// The workflow's schedule does not stand at the run's instant any more.
+    #[error("the schedule has moved on")]
+    NotDue,
+    /// The instant is left out because a run of an earlier one goes on.
+    #[error("an earlier run goes on")]
+    StillRunning,
     /// Too much is under way: in this process, or for this organization. Try again after a moment.
     #[error("too many runs are under way, try again later")]
     Overloaded,

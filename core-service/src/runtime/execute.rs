@@ -127,6 +127,7 @@ fn execution(context: &RunContext, execute: Execute) -> Execution {
         connection_id: node.and_then(|node| node.connection_id.clone()),
         key: execute.key,
         attempt: execute.attempt,
+        started_at_ms: execute.started_at_ms,
         request: execute.request,
         timeout_ms: execute.timeout_ms,
     }

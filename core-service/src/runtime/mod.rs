@@ -16,7 +16,8 @@
 //! most `remote_patience`), notifications (the store's; what is missed is found by looking), plans (the least used are
 //! forgotten). Runs that only wait are rows, not memory.
 //!
-//! Absent on purpose: permissions and billing (services), what nodes do (`nodes`), schedules.
+//! Absent on purpose: permissions and billing (services), what nodes do (`nodes`), what starts runs by itself
+//! (`triggers`).
 
 mod claim;
 mod config;
@@ -278,6 +279,22 @@ impl Runtime {
         // The sender is part of the runtime, so the channel cannot close first.
         let mut broken = self.shared.broken.subscribe();
         let _broken = broken.wait_for(|broken| *broken).await;
+    }
+
+    /// Runs a worker beside the runtime's own for as long as the process lives. One that panics breaks the runtime.
+    pub fn employ(&self, name: &'static str, worker: impl Future<Output = ()> + Send + 'static) {
+        self.shared.employ(name, worker);
+    }
+
+    /// Whether a stop was asked for.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.shared.is_draining()
+    }
+
+    /// Returns when a stop is asked for.
+    pub async fn drained(&self) {
+        self.shared.drained().await;
     }
 
     /// Stops: nothing new is started, executions under way finish within `patience` or are given up, and every

@@ -25,7 +25,7 @@ use super::plans::GraphRef;
 use super::progress::{Next, Progress, StepFailure, credits, summary};
 use super::record::{From as StoredFrom, StartRecord, Trigger};
 use super::timers::Timers;
-use crate::store::{CreateOutcome, IdempotencyKey, NewRun, StoreError};
+use crate::store::{CreateOutcome, IdempotencyKey, NewRun, StoreError, Tick};
 use crate::{clock, id};
 
 /// A run to start.
@@ -47,6 +47,8 @@ pub struct StartRun {
     pub trigger: Trigger,
     /// Makes a repeated start find the first run.
     pub idempotency: Option<IdempotencyKey>,
+    /// The instant of the workflow's schedule that it is for.
+    pub tick: Option<Tick>,
     /// The user who started it.
     pub created_by: Option<String>,
     /// The organization has limited credits: the start holds one.
@@ -169,6 +171,7 @@ impl Shared {
             summary: summary(&state, 0, next),
             metered: start.metered,
             idempotency: start.idempotency,
+            tick: start.tick,
             segments,
             timers: next.alarm(),
         };
@@ -261,6 +264,8 @@ impl Shared {
             }
             CreateOutcome::KeyReused => Err(StartRunError::KeyReused),
             CreateOutcome::OutOfCredits => Err(StartRunError::OutOfCredits),
+            CreateOutcome::NotDue => Err(StartRunError::NotDue),
+            CreateOutcome::StillRunning => Err(StartRunError::StillRunning),
         }
     }
 

@@ -5,6 +5,7 @@
 //! `Serialize`: what holds one cannot be logged or sent by accident.
 
 mod cipher;
+mod mask;
 mod master;
 mod vault;
 
@@ -13,6 +14,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+pub use mask::Mask;
 pub use vault::{Place, Vault};
 
 use crate::store::StoreError;

@@ -136,8 +136,9 @@ fn run(target: &Target, request: v1::ReceiveWebhookRequest) -> Result<StartRun> 
             webhook_id: Some(webhook_id),
         },
         idempotency,
+        tick: None,
         created_by: None,
-        metered: start::is_metered(&target.organization),
+        metered: target.organization.is_metered(),
     })
 }
 

@@ -12,7 +12,7 @@ use super::variable::unknown_team;
 use super::{Services, page_size, service};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
-use crate::pages::invitation::{self, Token};
+use crate::pages::{Token, invitation};
 use crate::secret::Place;
 use crate::store::{Invitation, InvitationStatus, Invite, NewInvitation, Role};
 use crate::{clock, id};

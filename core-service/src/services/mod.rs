@@ -8,6 +8,7 @@ mod activity;
 mod admin;
 mod catalog;
 mod change;
+mod credential;
 mod cursor;
 mod database;
 mod folder;
@@ -39,9 +40,13 @@ use tonic::{Request, Response, Status};
 pub use target::WebhookTargets;
 
 use crate::auth::{Authorized, Gate, KeyHasher};
+use crate::connectors::Apps;
+use crate::credentials::Credentials;
 use crate::error::{Error, Result};
 use crate::nodes::Registry;
 use crate::people::People;
+use crate::nodes::http::HttpCaller;
+use crate::outbound::Outbound;
 use crate::runtime::Runtime;
 use crate::secret::Vault;
 use crate::store::Store;
@@ -56,6 +61,14 @@ pub struct Services {
     pub runtime: Runtime,
     /// The node kinds.
     pub registry: Arc<Registry>,
+    /// The apps of the catalog.
+    pub apps: Apps,
+    /// Opens credentials and seals them.
+    pub credentials: Credentials,
+    /// Sends requests to other services.
+    pub outbound: Outbound,
+    /// Makes calls as nodes do.
+    pub http: HttpCaller,
     /// What webhooks lead to.
     pub targets: WebhookTargets,
     /// Seals what is secret.
@@ -80,6 +93,7 @@ impl Services {
         use contract::v1::activity_service_server::ActivityServiceServer;
         use contract::v1::admin_service_server::AdminServiceServer;
         use contract::v1::catalog_service_server::CatalogServiceServer;
+        use contract::v1::credential_service_server::CredentialServiceServer;
         use contract::v1::database_service_server::DatabaseServiceServer;
         use contract::v1::folder_service_server::FolderServiceServer;
         use contract::v1::function_service_server::FunctionServiceServer;
@@ -112,6 +126,7 @@ impl Services {
             .add_service(ActivityServiceServer::new(activity::ActivityFeed::new(self)))
             .add_service(CatalogServiceServer::new(catalog::Catalog::new(self)))
             .add_service(AdminServiceServer::new(admin::Admin::new(self)))
+            .add_service(CredentialServiceServer::new(credential::Credentials::new(self)))
             .add_service(DatabaseServiceServer::new(database::Databases::new(self)))
             .add_service(StructureServiceServer::new(structure::Structures::new(self)))
             .add_service(FunctionServiceServer::new(function::Functions::new(self)))

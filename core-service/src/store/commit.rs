@@ -10,7 +10,7 @@ use super::dialect::{BatchStatement, Kind};
 use super::process::Lease;
 use super::run_batch::{CreateOutcome, NewRun, Payload, RunBatch, RunChange};
 use super::value::Value;
-use super::{Store, StoreError, credit, human_request, idempotency};
+use super::{Store, StoreError, credit, human_request, idempotency, schedule};
 
 /// A refused or failed commit. Nothing of the batch was written, except that after
 /// [`StoreError::Unavailable`] during the commit itself the outcome is unknown.
@@ -37,6 +37,7 @@ impl Store {
     ) -> Result<Vec<CreateOutcome>, CommitError> {
         let mut transaction = self.fenced(lease).await?;
         let mut outcomes = vec![CreateOutcome::Created; batch.creates.len()];
+        schedule::take_ticks(&mut transaction, &batch.creates, &mut outcomes).await?;
         idempotency::claim_keys(&mut transaction, &batch.creates, &mut outcomes).await?;
         let held = credit::settle(&mut transaction, batch, &mut outcomes).await?;
         idempotency::release_keys(&mut transaction, &batch.creates, &mut outcomes).await?;
@@ -79,10 +80,11 @@ const INSERT_RUNS: BatchStatement = BatchStatement {
         ("parked", Kind::Boolean),
         ("metered", Kind::Boolean),
         ("credit_held", Kind::Boolean),
+        ("scheduled_at", Kind::Integer),
     ],
     tail: "INSERT INTO runs (id, organization_id, workflow_id, status, attempt_number, created_at, finished_at, error,
                credits_used, version_no, graph_hash, start_input, created_by, process_id, parked, metered, credit_held,
-               crashes, pending_signals)
+               scheduled_at, crashes, pending_signals)
            SELECT v.*, 0, 0 FROM v",
 };
 
@@ -113,6 +115,7 @@ async fn insert_runs(
             Value::from(summary.parked()),
             Value::from(run.metered),
             Value::from(held.contains(run.id.as_str())),
+            Value::from(run.tick.as_ref().map(|tick| tick.instant)),
         ]);
     }
     session.batch(&INSERT_RUNS, &rows).await?;

@@ -1,8 +1,11 @@
-//! Deploying workflows: what is frozen of them, and which of them run by themselves.
+//! Deploying workflows: what is frozen of them, and what starts of it need.
 
 use super::activity::Actor;
 use super::database::Session;
 use super::graph::insert_graph;
+use super::organization::{ORGANIZATION_COLUMNS, Organization};
+use super::plan::PLAN_COLUMNS;
+use super::schedule::{self, Plan};
 use super::value::{Row, values};
 use super::workflow::{Workflow, load_for_update, record_workflow, write};
 use super::{Graph, Store, StoreError};
@@ -40,19 +43,34 @@ pub enum Deploy {
     },
 }
 
-/// A workflow that runs by itself.
+/// A deployed workflow and who pays for its runs: all that is needed to start one without a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScheduledWorkflow {
+pub struct LiveWorkflow {
     /// `wf_`
     pub id: String,
-    /// Its organization.
-    pub organization_id: String,
-    /// When it runs, as the contract's JSON.
-    pub recurrence: Vec<u8>,
+    /// Its name.
+    pub name: String,
+    /// Its triggers fire.
+    pub active: bool,
     /// What runs.
     pub deployment: Deployment,
-    /// Changes when the schedule may have changed.
-    pub updated_at: i64,
+    /// How long a run may take, in milliseconds.
+    pub execution_timeout_ms: Option<i64>,
+    /// Who pays.
+    pub organization: Organization,
+}
+
+/// Workflows with what their starts need, as tables `w`, `o` and `p` of a statement.
+pub(super) const LIVE_TABLES: &str =
+    "workflows w JOIN organizations o ON o.id = w.organization_id JOIN plans p ON p.id = o.plan_id";
+
+/// The columns of [`LiveWorkflow`] in a statement over [`LIVE_TABLES`].
+pub(super) fn live_columns() -> String {
+    format!(
+        "w.id AS workflow_id, w.name AS workflow_name, w.active AS active, w.version_no AS version_no,
+         w.content_hash AS content_hash, w.deployed_at AS deployed_at,
+         w.execution_timeout_ms AS execution_timeout_ms, {ORGANIZATION_COLUMNS}, {PLAN_COLUMNS}"
+    )
 }
 
 impl Deployment {
@@ -70,15 +88,17 @@ impl Deployment {
     }
 }
 
-impl ScheduledWorkflow {
-    fn from_row(row: &Row) -> Result<Self, StoreError> {
+impl LiveWorkflow {
+    /// Reads a row that selects the columns of [`live_columns`].
+    pub(super) fn from_row(row: &Row) -> Result<Self, StoreError> {
         let deployment = Deployment::from_row(row)?;
         Ok(Self {
-            id: row.get("id")?,
-            organization_id: row.get("organization_id")?,
-            recurrence: row.get("recurrence")?,
+            id: row.get("workflow_id")?,
+            name: row.get("workflow_name")?,
+            active: row.get("active")?,
             deployment: deployment.ok_or_else(|| StoreError::Corrupt("no deployed version".to_owned()))?,
-            updated_at: row.get("updated_at")?,
+            execution_timeout_ms: row.get("execution_timeout_ms")?,
+            organization: Organization::from_row(row)?,
         })
     }
 }
@@ -96,7 +116,7 @@ impl Store {
         new: &NewDeployment<'_>,
     ) -> Result<Deploy, StoreError> {
         let mut transaction = self.database.write().await?;
-        let workflow = load_for_update(&mut transaction, organization_id, workflow_id).await?;
+        let mut workflow = load_for_update(&mut transaction, organization_id, workflow_id).await?;
         // First, so that a repeated deploy finds what it made although that write moved `updated_at`.
         let unchanged = |deployed: &&Deployment| deployed.content_hash == new.graph.content_hash;
         if let Some(deployed) = workflow.deployment.as_ref().filter(unchanged) {
@@ -119,7 +139,11 @@ impl Store {
         ];
         write(&mut transaction, &workflow, set, &more).await?;
         record_workflow(&mut transaction, actor, &workflow, "workflow.deployed", &[]).await?;
+        let before = Plan::of(&workflow);
+        workflow.deployment = Some(deployment.clone());
+        let rescheduled = schedule::follow(&mut transaction, &workflow, &before).await?;
         transaction.commit().await?;
+        self.announce_schedules(rescheduled).await;
         Ok(Deploy::Deployed(deployment))
     }
 
@@ -134,35 +158,19 @@ impl Store {
         workflow_id: &str,
     ) -> Result<(), StoreError> {
         let mut transaction = self.database.write().await?;
-        let workflow = load_for_update(&mut transaction, organization_id, workflow_id).await?;
+        let mut workflow = load_for_update(&mut transaction, organization_id, workflow_id).await?;
         if workflow.deployment.is_none() {
             return transaction.rollback().await;
         }
         let set = "version_no = NULL, content_hash = NULL, deployed_at = NULL, deployed_draft_hash = NULL";
         write(&mut transaction, &workflow, set, &[]).await?;
         record_workflow(&mut transaction, actor, &workflow, "workflow.undeployed", &[]).await?;
-        transaction.commit().await
-    }
-
-    /// Workflows of all organizations that are active, deployed and run by themselves, by id from the one after `after`.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn scheduled_workflows(
-        &self,
-        after: Option<&str>,
-        limit: i64,
-    ) -> Result<Vec<ScheduledWorkflow>, StoreError> {
-        let mut session = self.database.read().await?;
-        let rows = session
-            .rows(
-                "SELECT id, organization_id, recurrence, version_no, content_hash, deployed_at, updated_at
-                 FROM workflows WHERE recurrence IS NOT NULL AND active AND version_no IS NOT NULL AND id > $1
-                 ORDER BY id LIMIT $2",
-                &values![after.unwrap_or_default(), limit],
-            )
-            .await?;
-        rows.iter().map(ScheduledWorkflow::from_row).collect()
+        let before = Plan::of(&workflow);
+        workflow.deployment = None;
+        let rescheduled = schedule::follow(&mut transaction, &workflow, &before).await?;
+        transaction.commit().await?;
+        self.announce_schedules(rescheduled).await;
+        Ok(())
     }
 }
 

@@ -61,6 +61,7 @@ const MOVE_CONTENTS: &[&str] = &[
     "UPDATE workflows SET folder_id = $2, updated_at = updated_at + 1 WHERE folder_id = $1",
     "UPDATE structures SET folder_id = $2, updated_at = updated_at + 1 WHERE folder_id = $1",
     "UPDATE functions SET folder_id = $2, updated_at = updated_at + 1 WHERE folder_id = $1",
+    "UPDATE credentials SET folder_id = $2, updated_at = updated_at + 1 WHERE folder_id = $1",
 ];
 
 impl Store {

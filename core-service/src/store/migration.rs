@@ -33,7 +33,10 @@ const MIGRATIONS: &[Migration] = &[
     migration!(5, "0005_databases"),
     migration!(6, "0006_structures"),
     migration!(7, "0007_functions"),
-    migration!(8, "0008_human_requests"),
+    migration!(8, "0008_schedules"),
+    migration!(9, "0009_effects"),
+    migration!(10, "0010_credentials"),
+    migration!(11, "0011_human_requests"),
 ];
 
 /// The advisory lock that lets one node migrate while others wait ("switchyd" as a number).

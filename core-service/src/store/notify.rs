@@ -19,10 +19,12 @@ words! {
         Signal = "switchyard_signal",
         /// Something that nodes cache has changed; the payload names it.
         Changed = "switchyard_changed",
+        /// Schedules have changed.
+        Schedules = "switchyard_schedules",
     }
 }
 
-const TOPICS: [Topic; 3] = [Topic::Ready, Topic::Signal, Topic::Changed];
+const TOPICS: [Topic; 4] = [Topic::Ready, Topic::Signal, Topic::Changed, Topic::Schedules];
 
 /// A wake-up.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -49,7 +49,43 @@ pub struct OrganizationChange {
     pub billing_status: Option<BillingStatus>,
 }
 
+/// Why an organization's runs may neither start nor resume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// A bill is overdue.
+    PastDue,
+    /// The plan is not active.
+    NoActivePlan,
+}
+
+impl Refusal {
+    /// What it says to people.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::PastDue => "The organization has an overdue bill; runs start again once it is paid.",
+            Self::NoActivePlan => "The organization has no active plan.",
+        }
+    }
+}
+
 impl Organization {
+    /// Why its runs may not start, if they may not. Credits are judged when a run is created.
+    #[must_use]
+    pub fn refusal(&self) -> Option<Refusal> {
+        if self.billing_status == BillingStatus::PastDue {
+            Some(Refusal::PastDue)
+        } else {
+            (!self.plan.active).then_some(Refusal::NoActivePlan)
+        }
+    }
+
+    /// Whether its credits are counted.
+    #[must_use]
+    pub fn is_metered(&self) -> bool {
+        self.credits.is_some()
+    }
+
     /// Reads a row that selects `ORGANIZATION_COLUMNS` and `PLAN_COLUMNS`.
     pub(super) fn from_row(row: &Row) -> Result<Self, StoreError> {
         Ok(Self {

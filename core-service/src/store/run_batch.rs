@@ -3,6 +3,7 @@
 use super::human_request::{HumanRequestPlace, NewHumanRequest};
 use super::process::Lease;
 use super::run::RunStatus;
+use super::schedule::Tick;
 use super::timer::Timer;
 
 /// What many runs have to say. An item is a whole: all of it is committed or none.
@@ -52,6 +53,8 @@ pub struct NewRun {
     pub metered: bool,
     /// Makes a repeated start find this run.
     pub idempotency: Option<IdempotencyKey>,
+    /// The instant of the workflow's schedule that it is for.
+    pub tick: Option<Tick>,
     /// The beginning of its journal.
     pub segments: Vec<Segment>,
     /// What it already waits for.
@@ -156,8 +159,13 @@ pub enum CreateOutcome {
     },
     /// Another request used the same key; nothing was written.
     KeyReused,
-    /// No credit is left beside those that runs under way hold; nothing was written.
+    /// No credit is left beside those that runs under way hold; the run was not written. An instant of a schedule is
+    /// dealt with all the same.
     OutOfCredits,
+    /// The schedule does not stand at the run's instant any more; nothing was written.
+    NotDue,
+    /// The instant is left out because a run of an earlier one goes on; only that was written.
+    StillRunning,
 }
 
 impl RunSummary {

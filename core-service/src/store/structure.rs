@@ -1,12 +1,14 @@
 //! Structures: named shapes. What the fields mean is not the store's business.
 
+use std::collections::HashSet;
+
 use sqlx::AssertSqlSafe;
 
 use super::activity::{Actor, Entry, record};
 use super::database::{Session, Transaction};
 use super::folder::require_folder;
 use super::team::require_team;
-use super::value::{Row, values};
+use super::value::{Row, Value, values};
 use super::workflow::assign;
 use super::{Store, StoreError};
 use crate::{clock, id};
@@ -159,6 +161,24 @@ impl Store {
         record_structure(&mut transaction, actor, organization_id, made, action, &[]).await?;
         transaction.commit().await?;
         Ok(StructureCreated::Created(structure))
+    }
+
+    /// Those of these ids that are structures of the organization.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn known_structures(
+        &self,
+        organization_id: &str,
+        ids: &[&str],
+    ) -> Result<HashSet<String>, StoreError> {
+        let mut session = self.database.read().await?;
+        let one_of = session.dialect().one_of(2);
+        let sql = format!("SELECT id FROM structures WHERE organization_id = $1 AND id {one_of}");
+        let rows = session
+            .rows(AssertSqlSafe(sql), &values![organization_id, Value::Texts(ids)])
+            .await?;
+        rows.iter().map(|row| row.get("id")).collect()
     }
 
     /// An organization's structures, newest first.

@@ -8,6 +8,7 @@ use super::activity::{Actor, Entry, record};
 use super::database::{Session, Transaction};
 use super::folder::require_folder;
 use super::page::name_key;
+use super::schedule::{self, Plan};
 use super::team::resolve_team;
 use super::value::{Row, Value, values};
 use super::{Deployment, Store, StoreError};
@@ -220,6 +221,7 @@ impl Store {
         if let Some(folder_id) = &change.folder_id {
             require_folder(&mut transaction, organization_id, folder_id.as_deref()).await?;
         }
+        let before = Plan::of(&workflow);
         let fields = change.apply(&mut workflow);
         let sql = format!(
             "UPDATE workflows SET updated_at = {NEXT_UPDATE}, name = $4, name_key = $5, search_text = $6,
@@ -246,7 +248,9 @@ impl Store {
             .await?;
         workflow.updated_at = row.ok_or(StoreError::NotFound("workflow"))?.get("updated_at")?;
         record_workflow(&mut transaction, actor, &workflow, "workflow.updated", &fields).await?;
+        let rescheduled = schedule::follow(&mut transaction, &workflow, &before).await?;
         transaction.commit().await?;
+        self.announce_schedules(rescheduled).await;
         Ok(workflow)
     }
 

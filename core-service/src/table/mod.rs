@@ -12,5 +12,5 @@ mod value;
 pub use column::{Column, ColumnInput, ColumnType, arrange, find};
 pub use condition::{Condition, KeyTest, MAX_CONDITIONS, matching, parse_conditions};
 pub use key::{FIRST_VALUE, Key, NULL, key};
-pub use row::{Row, RowProblem, Values, given_values};
+pub use row::{Row, RowProblem, Values, by_column_name, given_values};
 pub use value::{accept, convert};

@@ -1,9 +1,11 @@
 //! Rows: what callers give and get, keyed by column name, and what is kept, keyed by column id.
 
+use std::collections::HashSet;
+
 use contract::validation::Violation;
 use serde_json::{Map, Value};
 
-use super::{Column, Key, accept, key};
+use super::{Column, Key, accept, find, key};
 
 /// Values by column id; a column without a value has no entry.
 pub type Values = Map<String, Value>;
@@ -27,6 +29,9 @@ pub enum RowProblem {
     /// Values that their columns do not accept, or columns that there are none of; paths by column name.
     #[error("the row does not fit the table: {}", summary(.0))]
     Invalid(Vec<Violation>),
+    /// As `Invalid`, of one row among several: its place, from zero.
+    #[error("row {} does not fit the table: {}", .0, summary(.1))]
+    InvalidRow(usize, Vec<Violation>),
     /// Another row has this value of the unique key column.
     #[error("a row with this value of the unique key {0} exists already; update it or choose another value")]
     Duplicate(String),
@@ -66,10 +71,20 @@ impl Row {
     }
 }
 
-/// Sets given values, by column name, on the values of a row; null clears. The row must then be complete.
+/// The same values by column name. What names no column stays as it is.
+#[must_use]
+pub fn by_column_name(columns: &[Column], given: &Map<String, Value>) -> Map<String, Value> {
+    let named = given.iter().map(|(name, value)| {
+        let column = find(columns, name);
+        (column.map_or(name, |column| &column.name).clone(), value.clone())
+    });
+    named.collect()
+}
+
+/// Sets given values, by column id or name, on the values of a row; null clears. The row must then be complete.
 ///
 /// # Errors
-/// All that is wrong, by column name.
+/// All that is wrong; paths as the columns are named.
 pub fn given_values(
     columns: &[Column],
     mut values: Values,
@@ -82,11 +97,16 @@ pub fn given_values(
             message: message.to_owned(),
         });
     };
+    let mut named = HashSet::new();
     for (name, value) in given {
-        let Some(column) = columns.iter().find(|column| column.name == *name) else {
+        let Some(column) = find(columns, name) else {
             refuse(name, "is not a column of the table");
             continue;
         };
+        if !named.insert(&column.id) {
+            refuse(name, "names a column that is given already");
+            continue;
+        }
         if value.is_null() {
             values.remove(&column.id);
             continue;
@@ -98,8 +118,9 @@ pub fn given_values(
     }
     let is_missing = |column: &&Column| column.required && !values.contains_key(&column.id);
     for column in columns.iter().filter(is_missing) {
+        let value = given.get(&column.id).or_else(|| given.get(&column.name));
         // A value that was given and refused is not missing as well.
-        if given.get(&column.name).is_none_or(Value::is_null) {
+        if value.is_none_or(Value::is_null) {
             refuse(&column.name, "must have a value");
         }
     }

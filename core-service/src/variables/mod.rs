@@ -1,9 +1,10 @@
-//! Variables at run time: what `$vars.NAME` gives to a workflow's runs, and the secrets to keep out of their records.
+//! Variables: what `$vars.NAME` gives to a workflow's runs, and the secrets to keep out of their records.
 //!
 //! Looked up once in a while for each workflow whose plan reads any; a change made on this node holds at once, one made
-//! on another within a second. Absent on purpose: listing and changing them, which the service does.
+//! on another within a second. Set here, by the service and by nodes. Absent on
+//! purpose: listing and deleting them, which the service does.
 
-mod mask;
+mod set;
 mod surroundings;
 
 use std::collections::{HashMap, HashSet};
@@ -14,10 +15,10 @@ use moka::sync::Cache;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
+pub use set::{Owner, SetVariableError, Setting, VariableSetting};
 pub use surroundings::WithVariables;
 
-use self::mask::Mask;
-use crate::secret::{Place, SecretError, Vault};
+use crate::secret::{Mask, Place, SecretError, Vault};
 use crate::store::{Store, Variable};
 
 /// How long the variables of a workflow are believed on nodes other than the one that changed them.
@@ -26,7 +27,7 @@ const BELIEVED: Duration = Duration::from_secs(1);
 const MOST_WORKFLOWS: u64 = 10_000;
 
 /// The kind of place that a secret variable's value is sealed for.
-pub const SEALED_AS: &str = "variable";
+const SEALED_AS: &str = "variable";
 
 /// Looks variables up. Cheap to clone.
 #[derive(Clone)]

@@ -1,4 +1,4 @@
 //! Databases: tables that are made, changed and deleted, and rows that are filtered, sorted and paged.
 
 mod rows;
-mod schema;
+pub(crate) mod schema;

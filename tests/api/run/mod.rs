@@ -3,7 +3,10 @@
 mod again;
 mod answer_page;
 mod behaviour;
+mod data;
 mod people;
 mod report;
+mod request;
+mod scenarios;
 mod start;
 mod watch;

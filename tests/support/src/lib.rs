@@ -21,6 +21,7 @@ pub mod graphs;
 mod http;
 mod process;
 mod server;
+mod target;
 mod tls;
 pub mod wire;
 pub mod workload;
@@ -38,6 +39,7 @@ pub use browser::{Browser, browser_or_skip};
 pub use directory::TemporaryDirectory;
 pub use http::{Answer, HttpClient};
 pub use server::{Facade, Server, ServerOptions, ShowLog};
+pub use target::{Asked, Target};
 pub use tls::Certificate;
 
 /// Why there is no PostgreSQL for tests.

@@ -185,6 +185,7 @@ impl<'a> Driver<'a> {
             key,
             run_attempt: self.state.run_attempt,
             attempt: self.state.slot(place).attempt,
+            started_at_ms: self.state.slot(place).started_at_ms.unwrap_or(self.now_ms),
             request,
             timeout_ms: self.state.plan.node_at(place.node).timeout_ms,
         })

@@ -1,16 +1,19 @@
-//! Recurrences: from what a user wrote ([`Recurrence`]) to the next instant ([`Schedule::next_after`]).
+//! Recurrences: from what a user wrote ([`Recurrence`]) to the next instant ([`Schedule::next_after`]), and to what
+//! becomes of an instant that has come ([`Schedule::turn`]).
 //!
 //! Minutes and hours count elapsed time. Everything else is wall clock in the recurrence's time zone: a local
 //! time that summer time skips runs at the instant shifted by as much as is skipped (RFC 5545), one that repeats
 //! runs at its first occurrence only. An interval of months that starts on a day which a month lacks runs on that
 //! month's last day; `monthly` and `cron` name days of the month, and a month without them is left out.
 //!
-//! Deliberately absent: the clock, catching up, and who fires. An instant is computed from an instant.
+//! Deliberately absent: the clock and who fires. An instant is computed from an instant.
 
 mod calendar;
+mod catch_up;
 mod cron;
 mod recurrence;
 
+pub use catch_up::Turn;
 pub use recurrence::{Problem, Recurrence};
 
 use calendar::{Calendar, Steps};

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+pub(crate) mod cluster;
+pub(crate) mod random;
+pub(crate) mod random_graph;
 pub(crate) mod world;
 
 use std::collections::HashMap;

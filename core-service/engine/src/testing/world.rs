@@ -1,12 +1,12 @@
 //! A runtime in memory: carries out commands by a fixed rule, so that two runs of the same graph are the same.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::CONSTANTS;
-use crate::event::{Event, Failure, Outcome};
+use crate::event::{Event, EventBody, Failure, NodeKey, Outcome};
 use crate::failure::NodeError;
 use crate::journal;
 use crate::plan::Plan;
@@ -111,11 +111,7 @@ impl World {
             return None;
         }
         if let Some(execute) = self.executing.iter().min_by_key(|execute| &execute.key) {
-            let fails = execute.attempt <= self.failures.get(&execute.key.node).copied().unwrap_or(0);
-            let result = match fails {
-                true => Err(NodeError::new("HTTP_ERROR", "no")),
-                false => Ok(json!({ "from": execute.key.node, "attempt": execute.attempt })),
-            };
+            let result = result_of(execute, &self.failures);
             let (key, attempt) = (execute.key.clone(), execute.attempt);
             return Some((Input::NodeFinished { key, attempt, result }, self.now_ms + 7));
         }
@@ -199,6 +195,27 @@ impl World {
         }
         again
     }
+}
+
+/// What comes of an execution: so many of the first attempts at a node fail.
+pub(crate) fn result_of(execute: &Execute, failures: &HashMap<i64, u32>) -> Result<Value, NodeError> {
+    let failing = failures.get(&execute.key.node).copied().unwrap_or(0);
+    match execute.attempt <= failing {
+        true => Err(NodeError::new("HTTP_ERROR", "no")),
+        false => Ok(json!({ "from": execute.key.node, "attempt": execute.attempt })),
+    }
+}
+
+/// Nodes, by iteration, that ended more than once.
+pub(crate) fn ended_twice(events: &[Event]) -> Vec<NodeKey> {
+    let ended = events.iter().filter_map(|event| match &event.body {
+        EventBody::NodeCompleted { key, .. }
+        | EventBody::NodeFailed { key, .. }
+        | EventBody::NodeSkipped { key } => Some(key.clone()),
+        _ => None,
+    });
+    let mut seen = HashSet::new();
+    ended.filter(|key| !seen.insert(key.clone())).collect()
 }
 
 /// The fold of a journal.

@@ -1,56 +1,27 @@
 //! What is true of every graph, whatever fails and wherever the process crashes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::event::{Event, EventBody, NodeKey};
-use crate::graph::{Edge, EdgeType, Graph};
+use crate::event::EventBody;
+use crate::graph::EdgeType;
 use crate::plan::Plan;
 use crate::start::Start;
 use crate::state::{NodeStatus, RunStatus};
 use crate::step::{Command, Input};
-use crate::testing::world::{Crash, World, assert_same, replay};
-use crate::testing::{CONSTANTS, graph, key, plan, registry, set_config, set_params};
-use crate::{regions, topology};
+use crate::testing::random_graph::{RandomEdge, RandomNode, build};
+use crate::testing::world::{Crash, World, assert_same, ended_twice, replay};
+use crate::testing::{CONSTANTS, key, plan};
 
-/// A node of a random graph: its kind, its config, and how many of its attempts fail.
-#[derive(Clone, Debug)]
-struct RandomNode {
-    kind: &'static str,
-    config: Value,
-    failures: u32,
-}
-
-/// An edge of a random graph: its ends as fractions, its type and whether its filter holds.
-type RandomEdge = (prop::sample::Index, prop::sample::Index, EdgeType, Option<bool>);
-
-const KINDS: [&str; 10] = [
-    "set",
-    "call",
-    "call",
-    "call",
-    "condition",
-    "wait",
-    "stop",
-    "splitter",
-    "splitter",
-    "aggregator",
-];
+/// An edge of a random graph: its ends as fractions.
+type EdgeChoice = (prop::sample::Index, prop::sample::Index, EdgeType, Option<bool>);
 
 fn random_node() -> impl Strategy<Value = RandomNode> {
-    let kind = prop::sample::select(KINDS.to_vec());
-    let config = prop::sample::select(vec![
-        json!({}),
-        json!({}),
-        json!({ "onError": "continue" }),
-        json!({ "retry": { "maxAttempts": 3, "delayMs": 10 } }),
-        json!({ "join": "any" }),
-        json!({ "onError": "continue", "concurrency": 2 }),
-        json!({ "disabled": true }),
-    ]);
+    let kind = prop::sample::select(RandomNode::KINDS.to_vec());
+    let config = prop::sample::select(RandomNode::configs());
     (kind, config, 0..4_u32).prop_map(|(kind, config, failures)| RandomNode {
         kind,
         config,
@@ -58,14 +29,9 @@ fn random_node() -> impl Strategy<Value = RandomNode> {
     })
 }
 
-fn random_edge() -> impl Strategy<Value = RandomEdge> {
-    let edge_type = prop::sample::select(vec![
-        EdgeType::Normal,
-        EdgeType::Normal,
-        EdgeType::Error,
-        EdgeType::Fallback,
-    ]);
-    let filter = prop::sample::select(vec![None, None, Some(true), Some(false)]);
+fn random_edge() -> impl Strategy<Value = EdgeChoice> {
+    let edge_type = prop::sample::select(RandomEdge::TYPES.to_vec());
+    let filter = prop::sample::select(RandomEdge::FILTERS.to_vec());
     (
         any::<prop::sample::Index>(),
         any::<prop::sample::Index>(),
@@ -80,85 +46,16 @@ fn random_graph() -> impl Strategy<Value = (Arc<Plan>, HashMap<i64, u32>)> {
     let edges = prop::collection::vec(random_edge(), 0..20);
     (nodes, edges).prop_map(|(nodes, edges)| {
         let failures = (2..).zip(&nodes).map(|(id, node)| (id, node.failures)).collect();
+        let places = nodes.len() + 1;
+        let edge = |(from, to, edge_type, holds): EdgeChoice| RandomEdge {
+            from: from.index(places),
+            to: to.index(places),
+            edge_type,
+            holds,
+        };
+        let edges: Vec<RandomEdge> = edges.into_iter().map(edge).collect();
         (plan(&build(&nodes, &edges)), failures)
     })
-}
-
-fn build(nodes: &[RandomNode], edges: &[RandomEdge]) -> Graph {
-    let listed: Vec<String> = (2..)
-        .zip(nodes)
-        .map(|(id, node): (i64, _)| format!("{id}:{}", node.kind))
-        .collect();
-    let mut graph = graph(&format!("1:manual_trigger {} |", listed.join(" ")));
-    let mut splitters = Vec::new();
-    for (id, node) in (2..).zip(nodes) {
-        match (node.kind, splitters.last().copied()) {
-            ("splitter", _) => splitters.push(id),
-            ("aggregator", Some(of)) => {
-                set_params(&mut graph, id, json!({ "of": of }));
-                splitters.pop();
-            }
-            ("aggregator", None) => become_set(&mut graph, id),
-            _ => {}
-        }
-        set_config(&mut graph, id, node.config.clone());
-        if node.kind == "call" {
-            let seen = json!({ "item": "{{$item}}", "index": "{{$index}}", "first": "{{$node(2)}}", "error": "{{error.code}}" });
-            set_params(&mut graph, id, json!({ "body": seen }));
-        }
-        if node.kind == "wait" {
-            set_params(&mut graph, id, json!({ "amount": id, "unit": "seconds" }));
-        }
-    }
-    for (from, to, edge_type, filter) in edges {
-        let from = from.index(graph.nodes.len());
-        let to = to.index(graph.nodes.len());
-        let (from, to) = (from.min(to), from.max(to));
-        let stops = graph.nodes[from].module_slug == "stop";
-        let offered = !stops && (from > 0 || *edge_type != EdgeType::Error);
-        let (from, to) = (graph.nodes[from].id, graph.nodes[to].id);
-        let second_fallback = graph
-            .edges
-            .iter()
-            .any(|e| e.from == from && e.edge_type == EdgeType::Fallback && e.edge_type == *edge_type);
-        let id = Edge::id_of(from, to, *edge_type);
-        if from != to && offered && !second_fallback && graph.edge(&id).is_none() {
-            let condition = |holds| json!({ "any": [{ "all": [{ "left": holds, "operator": "is_true" }] }] });
-            let filter = filter.map(condition);
-            graph.edges.push(Edge {
-                id,
-                from,
-                to,
-                edge_type: *edge_type,
-                order: 0,
-                filter,
-            });
-        }
-    }
-    sound(graph)
-}
-
-/// Takes out what the gate names until it passes.
-fn sound(mut graph: Graph) -> Graph {
-    loop {
-        let mut found = topology::check(&graph, &registry());
-        if found.is_empty() {
-            found = regions::check_complete(&graph);
-        }
-        let Some(problem) = found.first() else {
-            return graph;
-        };
-        if problem.edges.is_empty() {
-            become_set(&mut graph, problem.nodes[0]);
-        }
-        graph.edges.retain(|edge| !problem.edges.contains(&edge.id));
-    }
-}
-
-fn become_set(graph: &mut Graph, id: i64) {
-    let node = graph.node_mut(id).unwrap();
-    (node.module_slug, node.kind) = (String::from("set"), Some(String::from("set")));
-    set_params(graph, id, json!({ "fields": {} }));
 }
 
 fn started((plan, failures): &(Arc<Plan>, HashMap<i64, u32>)) -> World {
@@ -176,18 +73,6 @@ fn random_crashes() -> impl Strategy<Value = Vec<Crash>> {
         prop::sample::select(vec![Crash::None, Crash::Before, Crash::After]),
         0..40,
     )
-}
-
-/// Nodes, by iteration, that ended more than once.
-fn ended_twice(events: &[Event]) -> Vec<NodeKey> {
-    let ended = events.iter().filter_map(|event| match &event.body {
-        EventBody::NodeCompleted { key, .. }
-        | EventBody::NodeFailed { key, .. }
-        | EventBody::NodeSkipped { key } => Some(key.clone()),
-        _ => None,
-    });
-    let mut seen = HashSet::new();
-    ended.filter(|key| !seen.insert(key.clone())).collect()
 }
 
 proptest! {

@@ -8,5 +8,6 @@ mod joins;
 mod kinds;
 mod laws;
 mod lifecycle;
+mod simulation;
 mod starts;
 mod waits;

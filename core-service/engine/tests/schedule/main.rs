@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod catch_up;
 mod daylight_saving;
 mod problems;
 mod rules;

@@ -13,8 +13,9 @@ use crate::auth::Authorized;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::runtime::{GraphRef, PlanError, StartRun, StartRunError, Started, Trigger};
+use crate::services::credential::check_credentials;
 use crate::services::{Services, graph, workflow};
-use crate::store::{BillingStatus, IdempotencyKey, Organization};
+use crate::store::{IdempotencyKey, Organization, Refusal};
 
 /// How long an idempotency key finds its run, in milliseconds.
 pub(in crate::services) const KEY_LIFETIME_MS: i64 = 24 * 60 * 60 * 1000;
@@ -39,6 +40,7 @@ pub(super) async fn by_call(
             format!("names node {id}, which the workflow does not have"),
         ));
     }
+    check_credentials(services, caller.organization_id(), &draft).await?;
     let start = Start {
         from: from_node.map_or(StartFrom::Manual, StartFrom::Node),
         seeds,
@@ -59,8 +61,9 @@ pub(super) async fn by_call(
         start,
         trigger,
         idempotency,
+        tick: None,
         created_by: Some(caller.user_id().to_owned()),
-        metered: is_metered(caller.organization()),
+        metered: caller.organization().is_metered(),
     };
     // A repeated request is answered whatever the bill says: it starts nothing.
     let billing = check_billing(caller.organization());
@@ -90,24 +93,14 @@ async fn replay(services: &Services, run: &StartRun, key: &IdempotencyKey) -> Re
 
 /// Whether the organization may start and resume runs.
 pub(in crate::services) fn check_billing(organization: &Organization) -> Result<()> {
-    if organization.billing_status == BillingStatus::PastDue {
-        return Err(Error::new(
-            ErrorReason::PaymentRequired,
-            "The organization has an overdue bill; runs start again once it is paid.",
-        ));
-    }
-    if !organization.plan.active {
-        return Err(Error::new(
-            ErrorReason::PlanLimitExceeded,
-            "The organization has no active plan.",
-        ));
-    }
-    Ok(())
-}
-
-/// Whether credits are counted.
-pub(in crate::services) fn is_metered(organization: &Organization) -> bool {
-    organization.credits.is_some()
+    let Some(refusal) = organization.refusal() else {
+        return Ok(());
+    };
+    let reason = match refusal {
+        Refusal::PastDue => ErrorReason::PaymentRequired,
+        Refusal::NoActivePlan => ErrorReason::PlanLimitExceeded,
+    };
+    Err(Error::new(reason, refusal.sentence()))
 }
 
 /// The node to start at: the request's own or its seed's.

@@ -30,6 +30,10 @@ impl Workflows {
             let draft = graph::parse(&workflow.draft.graph)?;
             Plan::compile(&draft, &*self.services.registry, &NoCustomFunctions)
                 .map_err(|problems| graph::refusal(&problems))?;
+            let broken = self.broken_references(caller.organization_id(), &draft).await?;
+            if !broken.is_empty() {
+                return Err(graph::refusal(&broken));
+            }
             let frozen = frozen(&draft);
             let new = NewDeployment {
                 expected_updated_at: workflow.updated_at,

@@ -4,6 +4,7 @@ mod deploy;
 mod edit;
 mod list;
 mod ops;
+mod references;
 mod resolve;
 mod tags;
 
@@ -88,15 +89,18 @@ impl Workflows {
             .workflow(caller.organization_id(), &request.id)
             .await?;
         let graph = graph::parse(&workflow.draft.graph)?;
-        let issues = match engine::plan::Plan::compile(&graph, &*self.services.registry, &NoCustomFunctions) {
-            Ok(plan) => plan
-                .start_nodes(&engine::start::StartFrom::Manual)
-                .err()
-                .map(|error| error.to_string())
-                .into_iter()
-                .collect(),
-            Err(problems) => problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        };
+        let mut issues =
+            match engine::plan::Plan::compile(&graph, &*self.services.registry, &NoCustomFunctions) {
+                Ok(plan) => plan
+                    .start_nodes(&engine::start::StartFrom::Manual)
+                    .err()
+                    .map(|error| error.to_string())
+                    .into_iter()
+                    .collect(),
+                Err(problems) => problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            };
+        let broken = self.broken_references(caller.organization_id(), &graph).await?;
+        issues.extend(broken.iter().map(ToString::to_string));
         let result = v1::ValidateResult {
             valid: issues.is_empty(),
             issues,

@@ -1,5 +1,7 @@
 //! Batches of graph operations.
 
+use std::collections::HashMap;
+
 use contract::scope::WorkflowWrite;
 use contract::v1::graph_op::Op;
 use contract::v1::node_reference::Reference;
@@ -15,6 +17,7 @@ use super::edit::draft;
 use super::{Workflows, graph};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
+use crate::services::credential::credential_apps;
 use crate::store::Save;
 
 impl Workflows {
@@ -29,14 +32,19 @@ impl Workflows {
             .into_iter()
             .enumerate()
             .map(|(index, op)| read(index, op))
-            .collect::<Result<_>>()?;
+            .collect::<Result<Vec<_>>>()?;
         let workflow = store.workflow(caller.organization_id(), &request.id).await?;
         // Validation has seen that it is there.
         let expected = request.expected_updated_at.unwrap_or_default();
         if expected != workflow.updated_at {
             return Err(modified(workflow.updated_at));
         }
-        let result = self.apply(&graph::parse(&workflow.draft.graph)?, operations);
+        let credential_apps = credential_apps(&self.services, caller.organization_id(), &operations).await?;
+        let result = self.apply(
+            &graph::parse(&workflow.draft.graph)?,
+            operations,
+            &credential_apps,
+        );
         if request.atomic == Some(true) && !result.errors.is_empty() {
             return Err(rejected(&result.errors));
         }
@@ -67,12 +75,16 @@ impl Workflows {
         Ok(v1::ApplyGraphOpsResponse { data: Some(data) })
     }
 
-    fn apply(&self, graph: &Graph, operations: Vec<GraphOp>) -> ops::OpsResult {
+    fn apply(
+        &self,
+        graph: &Graph,
+        operations: Vec<GraphOp>,
+        credential_apps: &HashMap<String, String>,
+    ) -> ops::OpsResult {
         let context = OpsContext {
             kinds: &*self.services.registry,
             functions: &NoCustomFunctions,
-            // There are no credentials yet, so none can be named.
-            credential_app: &|_| None,
+            credential_app: &|id| credential_apps.get(id).cloned(),
         };
         ops::apply(graph, operations, &context)
     }

@@ -6,21 +6,25 @@
 
 mod columns;
 mod index;
+mod once;
 mod query;
 mod rows;
 mod statement;
 mod write;
 
 pub use columns::ColumnsReplaced;
+pub use once::{RowWrite, RowsWritten};
 pub use query::{RowOrder, RowQuery};
 pub use write::{RowError, Upsert};
+
+use std::collections::HashSet;
 
 use sqlx::AssertSqlSafe;
 
 use super::activity::{Actor, Entry, record};
-use super::database::{Session, Transaction};
+use super::database::Session;
 use super::team::require_team;
-use super::value::{Row, values};
+use super::value::{Row, Value, values};
 use super::{Store, StoreError};
 use crate::table::Column;
 use crate::{clock, id};
@@ -154,6 +158,26 @@ impl Store {
         load(&mut session, organization_id, table_id, "").await
     }
 
+    /// Those of these ids that are tables of the organization.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn known_tables(
+        &self,
+        organization_id: &str,
+        ids: &[&str],
+    ) -> Result<HashSet<String>, StoreError> {
+        let mut session = self.database.read().await?;
+        let one_of = session.dialect().one_of(2);
+        let sql = format!(
+            "SELECT id FROM databases WHERE organization_id = $1 AND deleted_at IS NULL AND id {one_of}"
+        );
+        let rows = session
+            .rows(AssertSqlSafe(sql), &values![organization_id, Value::Texts(ids)])
+            .await?;
+        rows.iter().map(|row| row.get("id")).collect()
+    }
+
     /// Hides a table and its rows for good.
     ///
     /// # Errors
@@ -202,12 +226,12 @@ async fn load(
 
 /// The table, which no one else writes to until the transaction ends.
 async fn load_for_update(
-    transaction: &mut Transaction,
+    session: &mut Session,
     organization_id: &str,
     table_id: &str,
 ) -> Result<Table, StoreError> {
-    let lock = transaction.dialect().for_update();
-    load(transaction, organization_id, table_id, lock).await
+    let lock = session.dialect().for_update();
+    load(session, organization_id, table_id, lock).await
 }
 
 fn stored_columns(columns: &[Column]) -> Result<Vec<u8>, StoreError> {

@@ -7,7 +7,7 @@ use super::super::value::values;
 use super::super::{Store, StoreError};
 use super::query::{RowOrder, RowQuery, page};
 use super::{Table, index, load_for_update, rows};
-use crate::table::{Column, Condition, Row, RowProblem, Values, given_values, matching};
+use crate::table::{Column, Condition, Row, RowProblem, Values, by_column_name, given_values, matching};
 use crate::{clock, id};
 
 /// The most rows that one insert, update or upsert touches.
@@ -36,7 +36,7 @@ pub enum Upsert {
 }
 
 impl Store {
-    /// Inserts rows, given by column name; all of them or none.
+    /// Inserts rows, given by column id or name; all of them or none.
     ///
     /// # Errors
     /// [`RowError::Problem`]; [`StoreError::NotFound`] of the table; when the database fails.
@@ -73,7 +73,7 @@ impl Store {
         Ok(self.list_rows(&table, &query).await?.into_iter().next())
     }
 
-    /// Changes all rows that match, by column name; null clears.
+    /// Changes all rows that match, by column id or name; null clears.
     ///
     /// # Errors
     /// [`RowError::Problem`]; [`StoreError::NotFound`] of the table; when the database fails.
@@ -106,14 +106,7 @@ impl Store {
         let mut transaction = self.database.write().await?;
         let table = load_for_update(&mut transaction, organization_id, table_id).await?;
         settle(transaction, async |session| {
-            let updated = update(session, &table, wanted, given).await?;
-            if !updated.is_empty() {
-                return Ok(Upsert::Updated(updated));
-            }
-            let mut both = wanted.clone();
-            both.extend(given.clone());
-            let mut inserted = insert(session, &table, &[both]).await?;
-            Ok(Upsert::Inserted(inserted.remove(0)))
+            upsert(session, &table, wanted, given).await
         })
         .await
     }
@@ -130,30 +123,23 @@ impl Store {
     ) -> Result<i64, StoreError> {
         let mut transaction = self.database.write().await?;
         let table = load_for_update(&mut transaction, organization_id, table_id).await?;
-        let query = RowQuery {
-            conditions,
-            order: &RowOrder::NEWEST_FIRST,
-            after: None,
-            limit: DELETE_CHUNK,
-        };
-        let mut deleted = 0;
-        loop {
-            let found = page(&mut transaction, &table, &query).await?;
-            if found.is_empty() {
-                break;
-            }
-            index::delete_rows(&mut transaction, &found).await?;
-            rows::delete(&mut transaction, &found).await?;
-            deleted += i64::try_from(found.len()).unwrap_or(i64::MAX);
-        }
-        count(&mut transaction, &table, -deleted).await?;
+        let deleted = delete(&mut transaction, &table, conditions).await?;
         transaction.commit().await?;
         Ok(deleted)
     }
 }
 
+impl Upsert {
+    pub(super) fn into_rows(self) -> Vec<Row> {
+        match self {
+            Self::Inserted(row) => vec![row],
+            Self::Updated(rows) => rows,
+        }
+    }
+}
+
 /// Commits what `work` did, or undoes it.
-async fn settle<T>(
+pub(super) async fn settle<T>(
     mut transaction: Transaction,
     work: impl AsyncFnOnce(&mut Session) -> Result<T, RowError>,
 ) -> Result<T, RowError> {
@@ -169,23 +155,31 @@ async fn settle<T>(
     }
 }
 
-async fn insert(
+pub(super) async fn insert(
     session: &mut Session,
     table: &Table,
     given: &[Map<String, Json>],
 ) -> Result<Vec<Row>, RowError> {
-    refuse_too_many(given.len())?;
+    let given_rows = given.len();
+    refuse_too_many(given_rows)?;
     let now = clock::now_ms();
-    let new = |given: &Map<String, Json>| {
-        let values = given_values(&table.columns, Values::new(), given).map_err(RowProblem::Invalid)?;
+    let new = |(place, given): (usize, &Map<String, Json>)| {
+        let values = given_values(&table.columns, Values::new(), given);
         Ok(Row {
             id: id::new(id::Kind::Row),
-            values,
+            values: values.map_err(|violations| match given_rows {
+                1 => RowProblem::Invalid(violations),
+                _ => RowProblem::InvalidRow(place, violations),
+            })?,
             created_at: now,
             updated_at: now,
         })
     };
-    let new: Vec<Row> = given.iter().map(new).collect::<Result<_, RowProblem>>()?;
+    let new: Vec<Row> = given
+        .iter()
+        .enumerate()
+        .map(new)
+        .collect::<Result<_, RowProblem>>()?;
     refuse_repeated(session, table, &new).await?;
     rows::insert(session, &table.id, &new).await?;
     index::put(session, &table.id, &indexed(table), &new).await?;
@@ -193,7 +187,7 @@ async fn insert(
     Ok(new)
 }
 
-async fn update(
+pub(super) async fn update(
     session: &mut Session,
     table: &Table,
     wanted: &Map<String, Json>,
@@ -218,10 +212,51 @@ async fn update(
     rows::update(session, &found).await?;
     let changed: Vec<&Column> = indexed(table)
         .into_iter()
-        .filter(|column| changes.contains_key(&column.name))
+        .filter(|column| changes.contains_key(&column.name) || changes.contains_key(&column.id))
         .collect();
     index::put(session, &table.id, &changed, &found).await?;
     Ok(found)
+}
+
+pub(super) async fn upsert(
+    session: &mut Session,
+    table: &Table,
+    wanted: &Map<String, Json>,
+    given: &Map<String, Json>,
+) -> Result<Upsert, RowError> {
+    let updated = update(session, table, wanted, given).await?;
+    if !updated.is_empty() {
+        return Ok(Upsert::Updated(updated));
+    }
+    let mut both = by_column_name(&table.columns, wanted);
+    both.extend(by_column_name(&table.columns, given));
+    let mut inserted = insert(session, table, &[both]).await?;
+    Ok(Upsert::Inserted(inserted.remove(0)))
+}
+
+pub(super) async fn delete(
+    session: &mut Session,
+    table: &Table,
+    conditions: &[Condition],
+) -> Result<i64, StoreError> {
+    let query = RowQuery {
+        conditions,
+        order: &RowOrder::NEWEST_FIRST,
+        after: None,
+        limit: DELETE_CHUNK,
+    };
+    let mut deleted = 0;
+    loop {
+        let found = page(session, table, &query).await?;
+        if found.is_empty() {
+            break;
+        }
+        index::delete_rows(session, &found).await?;
+        rows::delete(session, &found).await?;
+        deleted += i64::try_from(found.len()).unwrap_or(i64::MAX);
+    }
+    count(session, table, -deleted).await?;
+    Ok(deleted)
 }
 
 fn refuse_too_many(rows: usize) -> Result<(), RowProblem> {

@@ -10,7 +10,7 @@ const MASK: &str = "***";
 
 /// Knows secrets in the forms they take inside JSON text, URLs and Base64.
 #[derive(Default)]
-pub(super) struct Mask {
+pub struct Mask {
     /// None when there are no secrets.
     texts: Option<AhoCorasick>,
     /// Secrets that are numbers, too.
@@ -18,7 +18,8 @@ pub(super) struct Mask {
 }
 
 impl Mask {
-    pub(super) fn of<'a>(secrets: impl Iterator<Item = &'a str>) -> Self {
+    /// Finds these secrets.
+    pub fn of<'a>(secrets: impl Iterator<Item = &'a str>) -> Self {
         let (mut patterns, mut numbers) = (Vec::new(), Vec::new());
         for secret in secrets {
             patterns.extend(forms(secret));
@@ -43,7 +44,8 @@ impl Mask {
         }
     }
 
-    pub(super) fn value(&self, value: &mut Value) {
+    /// Replaces secrets inside a value, names of fields included.
+    pub fn value(&self, value: &mut Value) {
         if self.texts.is_none() {
             return;
         }
@@ -65,7 +67,8 @@ impl Mask {
         }
     }
 
-    pub(super) fn text(&self, text: &mut String) {
+    /// Replaces secrets inside a text.
+    pub fn text(&self, text: &mut String) {
         let Some(texts) = self.texts.as_ref().filter(|texts| texts.is_match(text.as_str())) else {
             return;
         };

@@ -1,0 +1,194 @@
+//! Random graphs with random faults, by seed: processes that crash, lose their lease, are slow, and hear things twice.
+//!
+//! `SWITCHYARD_SIMULATION_SEED` runs one seed, the one that a failure names; `SWITCHYARD_SIMULATION_SEEDS` sets how many
+//! are run (10,000).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde_json::{Value, json};
+
+use crate::event::{EventBody, ItemResult, Outcome};
+use crate::state::{NodeStatus, RunState, RunStatus};
+use crate::testing::cluster::Cluster;
+use crate::testing::world::{assert_same, ended_twice, replay};
+
+/// Into how many tests the seeds are divided, so that they run at the same time.
+const SHARES: u64 = 4;
+
+#[test]
+fn the_first_share_of_seeds_keeps_the_laws() {
+    share(0);
+}
+
+#[test]
+fn the_second_share_of_seeds_keeps_the_laws() {
+    share(1);
+}
+
+#[test]
+fn the_third_share_of_seeds_keeps_the_laws() {
+    share(2);
+}
+
+#[test]
+fn the_fourth_share_of_seeds_keeps_the_laws() {
+    share(3);
+}
+
+#[test]
+fn a_seed_repeats_itself() {
+    for seed in 0..200 {
+        let runs = [(); 2].map(|()| {
+            let mut cluster = Cluster::of_seed(seed);
+            cluster.run();
+            (cluster.journal, cluster.injected)
+        });
+        assert_eq!(runs[0], runs[1], "seed {seed}");
+    }
+}
+
+#[test]
+fn seeds_reach_what_they_are_for() {
+    let (mut faults, mut resumed, mut comparable) = (0, 0, 0);
+    let mut outcomes = [0; 3];
+    for seed in 0..500 {
+        let mut cluster = Cluster::of_seed(seed);
+        let mut smooth = cluster.without_faults();
+        cluster.run();
+        smooth.run();
+        faults += usize::from(cluster.injected > 0);
+        resumed += usize::from(cluster.resumed);
+        comparable += usize::from(is_deterministic(&smooth) && !cluster.resumed);
+        match cluster.state().status() {
+            RunStatus::Succeeded => outcomes[0] += 1,
+            RunStatus::Failed => outcomes[1] += 1,
+            _ => outcomes[2] += 1,
+        }
+    }
+    assert!(
+        faults > 350 && resumed > 30 && comparable > 150,
+        "{faults} {resumed} {comparable}"
+    );
+    assert!(outcomes.iter().all(|reached| *reached > 15), "{outcomes:?}");
+}
+
+fn share(number: u64) {
+    if let Some(seed) = number_from("SWITCHYARD_SIMULATION_SEED") {
+        if seed % SHARES == number {
+            keeps_the_laws(seed);
+        }
+        return;
+    }
+    let seeds = number_from("SWITCHYARD_SIMULATION_SEEDS").unwrap_or(10_000);
+    for seed in (0..seeds).filter(|seed| seed % SHARES == number) {
+        if let Err(broken) = catch_unwind(AssertUnwindSafe(|| keeps_the_laws(seed))) {
+            eprintln!("this seed breaks a law: SWITCHYARD_SIMULATION_SEED={seed}");
+            std::panic::resume_unwind(broken);
+        }
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests read their settings from the environment"
+)]
+fn number_from(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    let number = text.parse();
+    Some(number.unwrap_or_else(|_| panic!("{variable} must be a number, not {text:?}")))
+}
+
+/// That a run ends, that nothing ends twice or begins after its end, and that no write of a lost lease gets through, is
+/// asserted by the cluster as it goes.
+fn keeps_the_laws(seed: u64) {
+    let mut cluster = Cluster::of_seed(seed);
+    cluster.run();
+    let state = cluster.state();
+    assert!(state.status().is_terminal());
+    assert_same(state, &replay(&cluster.plan, &cluster.journal));
+    if !cluster.resumed {
+        assert_eq!(ended_twice(&cluster.journal), []);
+        let credits: u64 = state.nodes().map(|node| u64::from(node.credits_used)).sum();
+        assert_eq!(state.credits_used(), credits);
+    }
+    for report in state.nodes() {
+        assert!(
+            report.credits_used <= report.node.credits,
+            "node {} is paid twice",
+            report.node.id
+        );
+    }
+    let cancelled = |event: &crate::event::Event| {
+        matches!(
+            event.body,
+            EventBody::RunFinished {
+                outcome: Outcome::Cancelled,
+                ..
+            }
+        )
+    };
+    if cluster.journal.iter().any(cancelled) && !cluster.resumed {
+        assert_eq!(state.status(), RunStatus::Cancelled, "something beat the cancel");
+        return;
+    }
+    let mut smooth = cluster.without_faults();
+    smooth.run();
+    if is_deterministic(&smooth) && !cluster.resumed {
+        assert_eq!(report(cluster.state()), report(smooth.state()));
+    }
+}
+
+/// Whether the order in which things end makes no difference: nothing is given up, and no join takes what comes first.
+fn is_deterministic(smooth: &Cluster) -> bool {
+    let is_any = |node: &crate::plan::PlanNode| node.join == crate::config::Join::Any;
+    let gives_up = |body: &EventBody| match body {
+        EventBody::NodeCancelled { .. } => true,
+        EventBody::ItemFinished { result, .. } => matches!(result, ItemResult::Failed { .. }),
+        EventBody::RunFinished { outcome, .. } => *outcome != Outcome::Succeeded,
+        _ => false,
+    };
+    let has_stop = smooth.plan.nodes().iter().any(|node| node.module_slug == "stop");
+    !has_stop
+        && !smooth.plan.nodes().iter().any(is_any)
+        && !smooth.journal.iter().any(|event| gives_up(&event.body))
+}
+
+/// What people are shown, apart from times.
+fn report(state: &RunState) -> Value {
+    let mut nodes: Vec<(String, Value)> = state
+        .nodes()
+        .map(|node| {
+            let place = format!("{}/{}", node.node.id, node.iteration);
+            let output = node.output.map(|output| without_times(output));
+            let error = node.failure.map(ToString::to_string);
+            let shown = json!({
+                "status": node.status.as_str(),
+                "output": output,
+                "error": error.filter(|_| node.status == NodeStatus::Failed),
+                "attempt": node.attempt,
+                "credits": node.credits_used,
+            });
+            (place, shown)
+        })
+        .collect();
+    nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
+    json!({
+        "status": state.status().as_str(),
+        "credits": state.credits_used(),
+        "taken": state.edges_taken().collect::<Vec<_>>(),
+        "nodes": nodes,
+    })
+}
+
+/// An output without the instants that waits give.
+fn without_times(output: &Value) -> Value {
+    match output {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(name, _)| *name != "until");
+            let kept = kept.map(|(name, field)| (name.clone(), without_times(field)));
+            Value::Object(kept.collect())
+        }
+        Value::Array(items) => items.iter().map(without_times).collect(),
+        other => other.clone(),
+    }
+}

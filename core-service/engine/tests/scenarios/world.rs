@@ -1,0 +1,387 @@
+//! A run in memory: executions end when the scenario says, timers fire at their instants, nothing takes real time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::event::{Event, NodeKey};
+use engine::expression::{CustomFunctions, EvaluationError, NoCustomFunctions};
+use engine::failure::NodeError;
+use engine::graph::{Edge, Graph, NATIVE_APP, Node};
+use engine::kind::{Behaviour, External, Kind, NodeSpec, Registry};
+use engine::params::{FieldSpec, FieldType, ParamProblem};
+use engine::plan::Plan;
+use engine::scope::{Environment, NodeScope};
+use engine::start::{Start, StartFrom};
+use engine::state::{RunState, RunStatus};
+use engine::step::{Command, Execute, Input};
+use engine::timer::TimerKey;
+use scenarios::{Action, Outside, Scenario, ends};
+use serde_json::{Map, Value, json};
+
+/// When it begins: 1 January 2026, in epoch milliseconds.
+const BEGIN_MS: i64 = 1_767_225_600_000;
+/// More steps than any scenario has.
+const MOST_STEPS: usize = 100_000;
+
+/// When the process crashes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Crashes {
+    Never,
+    /// When the events of a step are durable and no command is carried out.
+    AfterEachStep,
+}
+
+pub(crate) struct World<'a> {
+    scenario: &'a Scenario,
+    crashes: Crashes,
+    plan: Arc<Plan>,
+    state: RunState,
+    journal: Vec<Event>,
+    /// Executions by the instant they end at.
+    executing: Vec<(i64, Execute)>,
+    timers: BTreeMap<TimerKey, i64>,
+    now_ms: i64,
+    surroundings: Surroundings,
+    credits_before: u64,
+}
+
+impl<'a> World<'a> {
+    /// Lets a scenario happen; gives what was seen.
+    pub(crate) fn run(scenario: &'a Scenario, crashes: Crashes) -> Value {
+        let plan = plan(scenario);
+        let mut world = Self {
+            scenario,
+            crashes,
+            state: RunState::new(Arc::clone(&plan)),
+            plan,
+            journal: Vec::new(),
+            executing: Vec::new(),
+            timers: BTreeMap::new(),
+            now_ms: BEGIN_MS,
+            surroundings: Surroundings::of(scenario),
+            credits_before: 0,
+        };
+        world.input(start(scenario, 1));
+        for action in &scenario.then {
+            world.act(action);
+        }
+        world.go_on(|world| world.state.status().is_terminal());
+        world.seen()
+    }
+
+    fn act(&mut self, action: &Action) {
+        match action {
+            Action::Cancel => {
+                self.go_on(|world| world.state.status() == RunStatus::Waiting);
+                self.input(Input::Cancel);
+            }
+            Action::Set(variables) => {
+                self.go_on(|world| world.state.status().is_terminal());
+                self.surroundings.set(variables);
+            }
+            Action::Retry(node) => {
+                self.go_on(|world| world.state.status().is_terminal());
+                self.input(Input::RetryNode(*node));
+            }
+            Action::Rerun => {
+                self.go_on(|world| world.state.status().is_terminal());
+                self.credits_before += self.state.credits_used();
+                let attempt = self.state.attempt() + 1;
+                self.state = RunState::new(Arc::clone(&self.plan));
+                self.journal.clear();
+                self.input(start(self.scenario, attempt));
+            }
+        }
+    }
+
+    /// Lets time pass until something holds.
+    fn go_on(&mut self, until: impl Fn(&Self) -> bool) {
+        for _ in 0..MOST_STEPS {
+            if until(self) {
+                return;
+            }
+            let execution = self
+                .executing
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, (ends, execute))| (*ends, &execute.key))
+                .map(|(at, (ends, _))| (*ends, at));
+            let timer = self
+                .timers
+                .iter()
+                .min_by_key(|(key, due)| (**due, *key))
+                .map(|(key, due)| (*due, key.clone()));
+            match (execution, timer) {
+                (Some((ends_ms, at)), timer) if timer.as_ref().is_none_or(|(due, _)| ends_ms <= *due) => {
+                    self.now_ms = self.now_ms.max(ends_ms);
+                    let (_, execute) = self.executing.remove(at);
+                    self.finish(execute);
+                }
+                (_, Some((due_ms, key))) => {
+                    self.now_ms = self.now_ms.max(due_ms);
+                    self.timers.remove(&key);
+                    self.input(Input::TimerFired(key));
+                }
+                _ => panic!("{}: nothing more happens", self.scenario.name),
+            }
+        }
+        panic!("{}: it does not end", self.scenario.name);
+    }
+
+    fn finish(&mut self, execute: Execute) {
+        let outside = self.outside(&execute).clone();
+        let result = match (outside.output, outside.error) {
+            _ if outside.after_ms > execute.timeout_ms => Err(NodeError::timeout(execute.timeout_ms)),
+            (Some(output), None) => Ok(output),
+            (None, Some(error)) => Err(NodeError {
+                retry_after_ms: error.retry_after_ms,
+                ..NodeError::new(error.code, error.message)
+            }),
+            _ => panic!("{}: give either output or error", self.scenario.name),
+        };
+        let (key, attempt) = (execute.key, execute.attempt);
+        self.input(Input::NodeFinished { key, attempt, result });
+    }
+
+    fn outside(&self, execute: &Execute) -> &'a Outside {
+        let NodeKey { node, iteration } = &execute.key;
+        self.scenario
+            .outside(*node, &iteration.to_string(), execute.attempt)
+    }
+
+    fn input(&mut self, input: Input) {
+        let mut next = Some(input);
+        while let Some(input) = next {
+            let step = self.state.step(input, self.now_ms, &self.surroundings);
+            let step = step.unwrap_or_else(|error| panic!("{}: {error}", self.scenario.name));
+            self.journal.extend(step.events);
+            next = match self.crashes {
+                Crashes::Never => self.carry_out(step.commands).then_some(Input::Continue),
+                Crashes::AfterEachStep => self.recover(),
+            };
+        }
+    }
+
+    /// A new process: the state is the fold of the journal, and what is outstanding is asked for. What is executed
+    /// again ends as it would have.
+    fn recover(&mut self) -> Option<Input> {
+        let stored = engine::journal::encode(&self.journal);
+        let events = engine::journal::decode(&stored.bytes).unwrap();
+        self.state = RunState::new(Arc::clone(&self.plan));
+        for event in &events {
+            self.state.apply(event).unwrap();
+        }
+        let before = std::mem::take(&mut self.executing);
+        self.timers.clear();
+        let mut input = Input::Resume;
+        loop {
+            let step = self.state.step(input, self.now_ms, &self.surroundings).unwrap();
+            self.journal.extend(step.events);
+            if !self.carry_out(step.commands) {
+                break;
+            }
+            input = Input::Continue;
+        }
+        for (ends, execute) in &mut self.executing {
+            let same =
+                |(_, known): &&(i64, Execute)| known.key == execute.key && known.attempt == execute.attempt;
+            if let Some((known, _)) = before.iter().find(same) {
+                *ends = *known;
+            }
+        }
+        None
+    }
+
+    /// Carries commands out; says whether the run asks to be continued.
+    fn carry_out(&mut self, commands: Vec<Command>) -> bool {
+        let mut again = false;
+        for command in commands {
+            match command {
+                Command::Execute(execute) => {
+                    let takes = self.outside(&execute).after_ms.min(execute.timeout_ms);
+                    let ends = self.now_ms.saturating_add_unsigned(takes);
+                    self.executing.push((ends, execute));
+                }
+                Command::SetTimer { key, due_at_ms } => _ = self.timers.insert(key, due_at_ms),
+                Command::CancelTimer(key) => _ = self.timers.remove(&key),
+                Command::CancelTimers => self.timers.clear(),
+                Command::AbortExecution(key) => self.executing.retain(|(_, execute)| execute.key != key),
+                Command::AbortExecutions => self.executing.clear(),
+                Command::Finish { .. } => {}
+                Command::Continue => again = true,
+            }
+        }
+        again
+    }
+
+    fn seen(&self) -> Value {
+        let finished = self.state.finished().unwrap();
+        let mut nodes = Map::new();
+        let mut order = Vec::new();
+        for node in self.state.nodes() {
+            let mut place = node.node.id.to_string();
+            if !node.iteration.is_root() {
+                place = format!("{place}/{}", node.iteration);
+            }
+            let error = node
+                .failure
+                .map(|failure| json!({ "code": failure.code, "message": failure.message }));
+            let seen = json!({
+                "status": node.status.as_str(),
+                "output": node.output.map(|output| Value::clone(output)),
+                "size": node.output.map(|output| output.to_string().len()),
+                "error": error,
+                "attempt": node.attempt,
+                "credits": node.credits_used,
+            });
+            order.push(Value::from(place.as_str()));
+            nodes.insert(place, seen);
+        }
+        json!({
+            "status": self.state.status().as_str(),
+            "error": finished.failure.as_ref().map(ToString::to_string),
+            "credits": self.credits_before + self.state.credits_used(),
+            "attempt": self.state.attempt(),
+            "tookMs": finished.at_ms - BEGIN_MS,
+            "taken": self.state.edges_taken().collect::<Vec<_>>(),
+            "order": order,
+            "nodes": nodes,
+        })
+    }
+}
+
+fn start(scenario: &Scenario, attempt: u32) -> Input {
+    let outputs = scenario.start.outputs.iter();
+    Input::Start(Start {
+        attempt,
+        from: scenario.start.node.map_or(StartFrom::Manual, StartFrom::Node),
+        seeds: outputs
+            .map(|(id, output)| (*id, Arc::new(output.clone())))
+            .collect(),
+        timeout_ms: scenario.start.timeout_ms,
+        ..Start::manual()
+    })
+}
+
+fn plan(scenario: &Scenario) -> Arc<Plan> {
+    let nodes = scenario.nodes.iter().map(|(id, node)| Node {
+        id: *id,
+        app_id: NATIVE_APP.into(),
+        module_slug: node.kind.clone(),
+        kind: Some(node.kind.clone()),
+        name: format!("Node {id}"),
+        x: 0.0,
+        y: 0.0,
+        params: node.params.clone(),
+        config: serde_json::from_value(Value::Object(node.config.clone())).unwrap(),
+        connection_id: None,
+        credential_id: None,
+    });
+    let edges = scenario.edges.iter().map(|(id, edge)| {
+        let (from, to, edge_type) = ends(id);
+        Edge {
+            id: id.clone(),
+            from,
+            to,
+            edge_type: serde_json::from_value(edge_type.into()).unwrap(),
+            order: edge.order,
+            filter: edge.filter.clone(),
+        }
+    });
+    let graph = Graph {
+        nodes: nodes.collect(),
+        edges: edges.collect(),
+        next_node_id: 1_000,
+    };
+    let mut kinds = Registry::pure();
+    kinds.add(HttpRequest);
+    match Plan::compile(&graph, &kinds, &NoCustomFunctions) {
+        Ok(plan) => Arc::new(plan),
+        Err(problems) => panic!("{}: {problems:?}", scenario.name),
+    }
+}
+
+/// What runs reach outside themselves.
+struct Surroundings {
+    variables: BTreeMap<String, Value>,
+    secrets: Vec<String>,
+    run: Value,
+    workflow: Value,
+}
+
+impl Surroundings {
+    fn of(scenario: &Scenario) -> Self {
+        let mut surroundings = Self {
+            variables: BTreeMap::new(),
+            secrets: scenario.secrets.values().cloned().collect(),
+            run: json!({ "attemptNumber": 1 }),
+            workflow: json!({ "name": scenario.name }),
+        };
+        surroundings.set(&scenario.variables);
+        surroundings.set(&scenario.secrets);
+        surroundings
+    }
+
+    fn set(&mut self, variables: &BTreeMap<String, String>) {
+        let variables = variables.iter();
+        self.variables
+            .extend(variables.map(|(name, value)| (name.clone(), Value::from(value.as_str()))));
+    }
+}
+
+impl Environment for Surroundings {
+    fn run(&self) -> &Value {
+        &self.run
+    }
+
+    fn workflow(&self) -> &Value {
+        &self.workflow
+    }
+
+    fn variable(&self, name: &str) -> Option<&Value> {
+        self.variables.get(name)
+    }
+
+    fn call_custom(&self, name: &str, _arguments: Vec<Value>) -> Result<Value, EvaluationError> {
+        Err(EvaluationError::new(format!("there is no function {name}")))
+    }
+
+    fn mask(&self, output: &mut Value) {
+        match output {
+            Value::String(text) => self.mask_text(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.mask(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.mask(field)),
+            _ => {}
+        }
+    }
+
+    fn mask_text(&self, message: &mut String) {
+        for secret in &self.secrets {
+            *message = message.replace(secret, "***");
+        }
+    }
+}
+
+/// Stands for all kinds that are executed outside the engine.
+struct HttpRequest;
+
+impl Kind for HttpRequest {
+    fn spec(&self) -> NodeSpec {
+        let url = FieldSpec::optional("url", FieldType::String, "Where it goes.");
+        NodeSpec::step("http_request", "HTTP request", "Is executed outside.").with_shape([url])
+    }
+
+    fn compile(&self, node: &Node, functions: &dyn CustomFunctions) -> Result<Behaviour, Vec<ParamProblem>> {
+        let params = Value::Object(node.params.clone());
+        let params = engine::expression::CompiledValue::compile(&params, functions).unwrap();
+        Ok(Behaviour::External(Box::new(Request(params))))
+    }
+}
+
+struct Request(engine::expression::CompiledValue);
+
+impl External for Request {
+    fn request(&self, scope: &dyn NodeScope) -> Result<Value, NodeError> {
+        Ok(self.0.evaluate(scope)?)
+    }
+}

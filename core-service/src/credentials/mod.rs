@@ -1,0 +1,140 @@
+//! Credentials in use: what is stored of one, opened and joined with the connection that says what it is for.
+//!
+//! Absent on purpose: permissions and changes, which the service does.
+
+use std::sync::Arc;
+
+use crate::connectors::{App, Apps, Connection, ConnectionData, Grant, GrantError};
+use crate::secret::{Place, SecretError, Vault};
+use crate::store::{Credential, CredentialStatus, Store, StoreError};
+
+/// The kind of place that what a credential holds is sealed for.
+const SEALED_AS: &str = "credential";
+
+/// Seals credentials and opens them. Cheap to clone.
+#[derive(Clone)]
+pub struct Credentials {
+    store: Store,
+    vault: Vault,
+    apps: Apps,
+}
+
+/// A credential whose secrets are at hand. Neither shown nor logged.
+pub struct OpenCredential {
+    /// The app it is for.
+    pub app: Arc<App>,
+    /// Which of the app's ways to connect it is.
+    place: usize,
+    /// What it holds.
+    pub data: ConnectionData,
+}
+
+/// A credential that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialError {
+    /// There is none, or it is another organization's.
+    #[error("the credential does not exist")]
+    NotFound,
+    /// It is not finished, or its service refuses it.
+    #[error("the credential is not active: it is {}", .0.as_word())]
+    NotActive(CredentialStatus),
+    /// The catalog has no longer what it is for.
+    #[error("the credential is for an app or a connection that there is no more")]
+    Orphan,
+    /// It makes no request.
+    #[error(transparent)]
+    Grant(#[from] GrantError),
+    /// It cannot be opened.
+    #[error("the credential cannot be opened")]
+    Secret(#[from] SecretError),
+}
+
+impl From<StoreError> for CredentialError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound(_) => Self::NotFound,
+            error => Self::Secret(error.into()),
+        }
+    }
+}
+
+impl Credentials {
+    /// Those of a store, for these apps.
+    pub fn new(store: Store, vault: Vault, apps: Apps) -> Self {
+        Self { store, vault, apps }
+    }
+
+    /// What a credential holds, as it is stored.
+    ///
+    /// # Errors
+    /// When it cannot be sealed.
+    pub async fn seal(
+        &self,
+        organization_id: &str,
+        credential_id: &str,
+        data: &ConnectionData,
+    ) -> Result<Vec<u8>, SecretError> {
+        let place = place(organization_id, credential_id);
+        self.vault.seal(place, data.to_secret().expose().as_bytes()).await
+    }
+
+    /// Opens a stored credential, whatever its status.
+    ///
+    /// # Errors
+    /// When it is sealed otherwise, or for something that there is no more.
+    pub async fn open(&self, credential: &Credential) -> Result<OpenCredential, CredentialError> {
+        let app = self
+            .apps
+            .find(&credential.app_id)
+            .ok_or(CredentialError::Orphan)?;
+        let mut connections = app.connections.iter();
+        let place_of = connections.position(|connection| connection.id == credential.connection_id);
+        let place = place(&credential.organization_id, &credential.id);
+        let text = self.vault.open_text(place, &credential.data).await?;
+        Ok(OpenCredential {
+            app: Arc::clone(app),
+            place: place_of.ok_or(CredentialError::Orphan)?,
+            data: ConnectionData::from_secret(&text).ok_or(SecretError::Damaged)?,
+        })
+    }
+
+    /// A credential that can be used now.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be used.
+    pub async fn active(
+        &self,
+        organization_id: &str,
+        credential_id: &str,
+    ) -> Result<OpenCredential, CredentialError> {
+        let credential = self.store.credential(organization_id, credential_id).await?;
+        match credential.status {
+            CredentialStatus::Active => self.open(&credential).await,
+            other => Err(CredentialError::NotActive(other)),
+        }
+    }
+}
+
+impl OpenCredential {
+    /// The way to connect.
+    pub fn connection(&self) -> &Connection {
+        // It was found there when the credential was opened.
+        &self.app.connections[self.place]
+    }
+
+    /// What it adds to requests.
+    ///
+    /// # Errors
+    /// When that is nothing a request can hold.
+    pub fn grant(&self) -> Result<Grant, GrantError> {
+        self.connection().grant(&self.data)
+    }
+}
+
+fn place<'a>(organization_id: &'a str, credential_id: &'a str) -> Place<'a> {
+    Place {
+        organization_id,
+        kind: SEALED_AS,
+        id: credential_id,
+    }
+}

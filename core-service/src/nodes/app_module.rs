@@ -1,0 +1,145 @@
+//! Modules of apps: their manifests as kinds, and the interpreter that executes them.
+
+use engine::expression::CustomFunctions;
+use engine::failure::NodeError;
+use engine::graph::Node;
+use engine::kind::{Behaviour, Kind, NodeSpec};
+use engine::params::{Completeness, FieldSpec, FieldType, ParamProblem};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+use super::http::{Call, Caller, HttpCaller};
+use super::{BoxFuture, Executed, Execution, Executor, parameters};
+use crate::connectors::{self, App, Apps, ConnectionNeed, Field, Module};
+use crate::credentials::OpenCredential;
+
+/// A module as a kind.
+pub struct AppModule {
+    app: Arc<App>,
+    /// Which of the app's modules it is.
+    place: usize,
+}
+
+impl AppModule {
+    /// All modules of an app.
+    pub fn all(app: &Arc<App>) -> impl Iterator<Item = Self> {
+        (0..app.modules.len()).map(|place| Self {
+            app: Arc::clone(app),
+            place,
+        })
+    }
+
+    fn module(&self) -> &Module {
+        &self.app.modules[self.place]
+    }
+}
+
+impl Kind for AppModule {
+    fn spec(&self) -> NodeSpec {
+        let module = self.module();
+        let spec = NodeSpec {
+            app_id: self.app.id.clone(),
+            ..NodeSpec::step(&module.id, &module.label, &module.description)
+        };
+        spec.with_shape(module.fields.iter().map(field_spec))
+            .with_example(Value::Object(module.example.clone()))
+    }
+
+    fn check(&self, params: &Map<String, Value>, _completeness: Completeness) -> Vec<ParamProblem> {
+        let module = self.module();
+        let given = params.iter().filter(|(_, value)| !value.is_null());
+        let problem = |(name, value): (&String, &Value)| {
+            let has_templates = value.to_string().contains("{{");
+            let is_mappable = module
+                .fields
+                .iter()
+                .any(|field| field.name == *name && field.mappable);
+            let message = match has_templates {
+                true if is_mappable => return None,
+                true => "must be a plain value: it takes no templates".to_owned(),
+                false => module.check(name, value).err()?.message,
+            };
+            Some(ParamProblem::new(name, message))
+        };
+        given.filter_map(problem).collect()
+    }
+
+    fn compile(&self, node: &Node, functions: &dyn CustomFunctions) -> Result<Behaviour, Vec<ParamProblem>> {
+        parameters::compile(node, functions)
+    }
+}
+
+fn field_spec(field: &Field) -> FieldSpec {
+    let field_type = match field.field_type {
+        connectors::FieldType::Text | connectors::FieldType::Url => FieldType::String,
+        connectors::FieldType::Choice => FieldType::Choice(field.choices.clone()),
+        connectors::FieldType::Integer => FieldType::Integer,
+        connectors::FieldType::Number => FieldType::Number,
+        connectors::FieldType::Boolean => FieldType::Boolean,
+        connectors::FieldType::Object => FieldType::Object,
+        connectors::FieldType::Array => FieldType::Array,
+        connectors::FieldType::Any => FieldType::Any,
+    };
+    let description = field.description.as_ref().unwrap_or(&field.label);
+    match field.required {
+        true => FieldSpec::required(&field.name, field_type, description),
+        false => FieldSpec::optional(&field.name, field_type, description),
+    }
+}
+
+/// Executes the modules of all apps.
+pub struct Interpreter {
+    apps: Apps,
+    http: HttpCaller,
+}
+
+impl Interpreter {
+    /// The interpreter of these apps' manifests.
+    pub fn new(apps: Apps, http: HttpCaller) -> Self {
+        Self { apps, http }
+    }
+
+    async fn run(&self, execution: Execution) -> Result<Value, NodeError> {
+        let found = self.apps.find(&execution.app_id);
+        let found = found.and_then(|app| Some((app, app.module(&execution.module_slug)?)));
+        let (app, module) = found.ok_or_else(|| {
+            let message = format!("there is no {}/{}", execution.app_id, execution.module_slug);
+            NodeError::new("ENGINE_ERROR", message)
+        })?;
+        let named = execution.credential_id.as_deref();
+        let credential = self.http.credential(&execution, named).await?;
+        check_credential(app, module, credential.as_ref())?;
+        let data = credential
+            .as_ref()
+            .map(|opened| (opened.connection(), &opened.data));
+        let empty = Map::new();
+        let parameters = execution.request.as_object().unwrap_or(&empty);
+        let request = module.request(parameters, data);
+        let request = request.map_err(|error| NodeError::expression(error.to_string()))?;
+        let caller = Caller::of_node(&execution, Some(app), credential.as_ref());
+        self.http.call(Call::read(request)?, caller).await
+    }
+}
+
+impl Executor for Interpreter {
+    fn execute(&self, execution: Execution) -> BoxFuture<'_, Result<Executed, NodeError>> {
+        Box::pin(async move { self.run(execution).await.map(Executed::Output) })
+    }
+}
+
+fn check_credential(
+    app: &App,
+    module: &Module,
+    credential: Option<&OpenCredential>,
+) -> Result<(), NodeError> {
+    let problem = match credential {
+        Some(opened) if opened.app.id != app.id => {
+            format!("the credential is for {}, not for {}", opened.app.id, app.id)
+        }
+        None if module.connection == ConnectionNeed::Required => {
+            "the module works only with a credential".to_owned()
+        }
+        _ => return Ok(()),
+    };
+    Err(NodeError::new("CREDENTIAL_INVALID", problem))
+}

@@ -1,0 +1,168 @@
+//! The one HTTP client, for all requests that leave the service on behalf of its users.
+//!
+//! Those requests go where users say, so they must not reach what only this machine can reach. The check is made where
+//! a connection is opened, on the address that it is opened to: a name, a literal, a redirect and a name that suddenly
+//! leads elsewhere all pass there. Connections are pooled, so an address in the pool has been checked.
+//!
+//! Built on hyper-util's client with a connector of its own, over the rustls and ring that the rest of the service has
+//! anyway: the check on the final address needs the connector, and redirects need to be ours because secrets must stay
+//! behind. What a larger client adds to that (cookies, proxies, multipart) is not wanted or a few lines.
+//!
+//! Absent on purpose: proxies from the environment, cookies, retries (the engine's), the meaning of statuses.
+
+mod address;
+mod body;
+mod connector;
+mod error;
+mod redirect;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::{Method, StatusCode, Uri};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use ipnet::IpNet;
+use url::Url;
+
+pub use address::{AddressRules, network};
+pub use error::OutboundError;
+
+use self::connector::Connector;
+use self::redirect::Hop;
+use crate::secret::Secret;
+
+/// The most bytes of a response's body, decompressed.
+pub const MAX_BODY_BYTES: usize = 10 * 1024 * 1024;
+/// The most redirects that are followed.
+pub const MAX_REDIRECTS: usize = 5;
+/// How long a connection that nobody uses is kept.
+const KEEP_IDLE: Duration = Duration::from_secs(60);
+/// Idle connections kept for each host.
+const MOST_IDLE_PER_HOST: usize = 16;
+
+const OWN_NAME: HeaderValue = HeaderValue::from_static(concat!("switchyard/", env!("CARGO_PKG_VERSION")));
+const GZIP: HeaderValue = HeaderValue::from_static("gzip");
+
+/// Sends requests. Cheap to clone; all clones share their connections.
+#[derive(Clone)]
+pub struct Outbound {
+    client: Client<Connector, Full<Bytes>>,
+}
+
+/// A request to be sent.
+pub struct Request {
+    /// The method.
+    pub method: Method,
+    /// Where to; `http` or `https`.
+    pub url: Url,
+    /// Headers without secrets.
+    pub headers: HeaderMap,
+    /// The body; empty for none.
+    pub body: Bytes,
+    /// What proves who is asking.
+    pub secrets: Secrets,
+    /// Whether redirects are followed or given back.
+    pub follow_redirects: bool,
+    /// How long all of it may take: connecting, redirects and reading the body.
+    pub timeout: Duration,
+}
+
+/// What a credential adds to a request. Goes to the request's own scheme, host and port and nowhere else.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    /// Headers, in place of the request's own of the same name.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Query parameters by name.
+    pub query: Vec<(String, Secret)>,
+}
+
+/// What came back.
+pub struct Response {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers; those of an encoding that was undone are left out.
+    pub headers: HeaderMap,
+    /// The body, decompressed; at most [`MAX_BODY_BYTES`].
+    pub body: Bytes,
+}
+
+impl Request {
+    /// A request without headers and body, which follows redirects.
+    pub fn new(method: Method, url: Url, timeout: Duration) -> Self {
+        Self {
+            method,
+            url,
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            secrets: Secrets::default(),
+            follow_redirects: true,
+            timeout,
+        }
+    }
+}
+
+impl Outbound {
+    /// A client that may also reach these networks although they are private.
+    pub fn new(allowed: &[IpNet]) -> Self {
+        Self::with_roots(allowed, connector::native_roots())
+    }
+
+    fn with_roots(allowed: &[IpNet], roots: tokio_rustls::rustls::RootCertStore) -> Self {
+        let connector = Connector::new(AddressRules::new(allowed), roots);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(KEEP_IDLE)
+            .pool_max_idle_per_host(MOST_IDLE_PER_HOST)
+            .pool_timer(TokioTimer::new())
+            .build(connector);
+        Self { client }
+    }
+
+    /// Sends a request and reads the whole response. Dropping the future gives the request up.
+    ///
+    /// # Errors
+    /// When it leads to an address that is refused, nothing answers in time, or the answer cannot be used. A status
+    /// that tells of a failure is no error here.
+    pub async fn send(&self, request: Request) -> Result<Response, OutboundError> {
+        let timeout = request.timeout;
+        let answered = tokio::time::timeout(timeout, self.follow(request)).await;
+        answered.unwrap_or(Err(OutboundError::Timeout(timeout)))
+    }
+
+    async fn follow(&self, request: Request) -> Result<Response, OutboundError> {
+        let mut hop = Hop::first(request)?;
+        for _ in 0..=MAX_REDIRECTS {
+            let response = self.exchange(&hop).await?;
+            match hop.redirected(&response)? {
+                Some(next) => hop = next,
+                None => return body::read(response, hop.host()).await,
+            }
+        }
+        Err(OutboundError::TooManyRedirects)
+    }
+
+    /// One request, up to the head of its response.
+    async fn exchange(&self, hop: &Hop) -> Result<http::Response<Incoming>, OutboundError> {
+        let uri = Uri::try_from(hop.full_url().as_str())
+            .map_err(|error| OutboundError::Invalid(format!("the URL cannot be requested: {error}")))?;
+        let mut request = http::Request::new(Full::new(hop.body.clone()));
+        *request.method_mut() = hop.method.clone();
+        *request.uri_mut() = uri;
+        let headers = request.headers_mut();
+        headers.clone_from(&hop.headers);
+        headers.entry(USER_AGENT).or_insert(OWN_NAME);
+        headers.entry(ACCEPT_ENCODING).or_insert(GZIP);
+        for (name, value) in &hop.secrets.headers {
+            headers.insert(name, value.clone());
+        }
+        let answered = self.client.request(request).await;
+        answered.map_err(|error| OutboundError::of_exchange(hop.host(), Arc::new(error)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

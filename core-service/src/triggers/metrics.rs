@@ -1,0 +1,40 @@
+//! What the workers count, from the start of the process.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The figures at some moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TriggerFigures {
+    /// Instants of schedules that started a run.
+    pub ticks_fired: u64,
+    /// Instants left out because an earlier run went on.
+    pub ticks_skipped: u64,
+    /// Instants that were noticed too late.
+    pub ticks_missed: u64,
+    /// Instants whose run was refused: the bill, the plan, the credits, or a graph that cannot start.
+    pub ticks_refused: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) ticks_fired: AtomicU64,
+    pub(super) ticks_skipped: AtomicU64,
+    pub(super) ticks_missed: AtomicU64,
+    pub(super) ticks_refused: AtomicU64,
+}
+
+pub(super) fn count(counter: &AtomicU64, number: u64) {
+    counter.fetch_add(number, Relaxed);
+}
+
+impl Counters {
+    pub(super) fn read(&self) -> TriggerFigures {
+        let read = |counter: &AtomicU64| counter.load(Relaxed);
+        TriggerFigures {
+            ticks_fired: read(&self.ticks_fired),
+            ticks_skipped: read(&self.ticks_skipped),
+            ticks_missed: read(&self.ticks_missed),
+            ticks_refused: read(&self.ticks_refused),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Scenarios: runs of workflows told in YAML, one file each, in the folder above.
+//!
+//! One suite with two runners: the pure engine with simulated time, and the whole product over its API. Both read a
+//! [`Scenario`], let it happen in their way, and compare what they saw with what it expects. Deliberately absent: both
+//! runners.
+//!
+//! ```yaml
+//! shows: One sentence.
+//! nodes:
+//!   1: manual_trigger                       # a kind alone, or with params and config
+//!   2: { kind: set, params: { fields: { a: "{{1.a}}" } }, config: { onError: continue } }
+//! edges:                                    # by id: from-to, from-to-error, from-to-fallback
+//!   1-2: { filter: "{{1.a > 0}}", order: 1 }
+//! start: { outputs: { 1: { a: 1 } } }       # node: where a scoped run begins; timeoutMs of the run
+//! variables: { NAME: value }                # secrets: likewise
+//! outside: { 2: [{ error: { code: X, message: m } }, { output: {}, afterMs: 5 }] } # of the attempts, in their order
+//! simulated: true                           # takes too long for real time
+//! then: [{ set: { NAME: value } }, { retry: 2 }, rerun, cancel]
+//! expect:
+//!   status: succeeded
+//!   nodes: { 1: completed, 2/0: { status: failed, error: { code: X, message: m } } }
+//!   taken: [1-2]                            # error, credits, attempt, order, tookMs
+//! ```
+
+// A scenario that cannot be used ends its test.
+#![allow(clippy::missing_panics_doc, reason = "each panic is a failed test")]
+
+mod expectation;
+mod scenario;
+
+use std::path::Path;
+
+pub use expectation::{differences, mutants};
+pub use scenario::{Action, Edge, Node, Outside, OutsideError, Scenario, Start, ends};
+
+/// All scenarios, by name.
+#[must_use]
+pub fn all() -> Vec<Scenario> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let entries = std::fs::read_dir(folder).expect("the folder of scenarios");
+    let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    paths.sort();
+    paths.iter().map(|path| Scenario::read(path)).collect()
+}
