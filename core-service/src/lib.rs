@@ -46,10 +46,10 @@ use crate::connectors::{Apps, ManifestError};
 use crate::credentials::Credentials;
 use crate::metrics::Metrics;
 use crate::nodes::Registry;
-use crate::people::People;
 use crate::nodes::http::HttpCaller;
 use crate::operations::Health;
 use crate::outbound::Outbound;
+use crate::people::People;
 use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
 use crate::services::{Services, WebhookTargets};
 use crate::store::{Store, StoreError};
@@ -144,7 +144,7 @@ impl Core {
             credentials: credentials.clone(),
             outbound,
             http,
-            targets: WebhookTargets::new(store.clone()),
+            targets: WebhookTargets::new(store.clone(), variables.clone()),
             vault: secrets.vault,
             variables,
             people: people.clone(),
@@ -224,8 +224,9 @@ impl Core {
         self.runtime.broken().await;
     }
 
-    /// Tells load balancers that no more requests should come.
+    /// Tells load balancers that no more requests should come, and callers who wait for runs to wait no longer.
     pub async fn announce_shutdown(&self) {
+        self.runtime.dismiss_callers();
         self.health.stop().await;
     }
 

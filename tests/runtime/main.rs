@@ -27,6 +27,7 @@ mod crashes;
 mod failures;
 mod graphs;
 mod probe;
+mod races;
 mod requests;
 mod runs;
 mod starts;

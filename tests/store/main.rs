@@ -30,6 +30,7 @@ mod effects;
 mod fixture;
 mod folders;
 mod functions;
+mod human_requests;
 mod idempotency;
 mod invitations;
 mod metering;

@@ -60,7 +60,11 @@ async fn a_signal_waits_until_its_effect_is_durable(fixture: &Fixture) {
         store.take_signal_outcome(&first).await.unwrap().as_deref(),
         Some(OUTCOME)
     );
-    assert_eq!(store.take_signal_outcome(&first).await.unwrap(), None, "told once");
+    assert_eq!(
+        store.take_signal_outcome(&first).await.unwrap(),
+        None,
+        "told once"
+    );
     assert_eq!(store.take_signal_outcome(&second).await.unwrap(), None);
 }
 
@@ -159,14 +163,22 @@ async fn an_outcome_that_nobody_asks_for_is_forgotten(fixture: &Fixture) {
     let run = fixture.run("wf_1");
     let run_id = run.id.clone();
     fixture.start(&lease, vec![run]).await;
-    let signal = store.send_signal(organization, &run_id, "x", b"").await.unwrap().unwrap();
+    let signal = store
+        .send_signal(organization, &run_id, "x", b"")
+        .await
+        .unwrap()
+        .unwrap();
     let change = RunChange {
         run_id,
         signals_done: vec![done(&signal)],
         ..RunChange::default()
     };
     fixture.change(&lease, change).await;
-    assert_eq!(store.delete_late_signals(0).await.unwrap(), 0, "somebody may still ask");
+    assert_eq!(
+        store.delete_late_signals(0).await.unwrap(),
+        0,
+        "somebody may still ask"
+    );
     assert_eq!(store.delete_late_signals(i64::MAX).await.unwrap(), 1);
 }
 

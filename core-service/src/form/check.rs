@@ -79,14 +79,25 @@ mod tests {
 
     #[test]
     fn an_answer_keeps_the_fields_and_their_order() {
-        assert_eq!(checked(json!({ "n": 5.0, "ok": false })), Ok(json!({ "ok": false, "n": 5 })));
-        assert_eq!(checked(json!({ "ok": true, "n": null })), Ok(json!({ "ok": true })));
+        assert_eq!(
+            checked(json!({ "n": 5.0, "ok": false })),
+            Ok(json!({ "ok": false, "n": 5 }))
+        );
+        assert_eq!(
+            checked(json!({ "ok": true, "n": null })),
+            Ok(json!({ "ok": true }))
+        );
     }
 
     #[test]
     fn all_that_is_wrong_is_told() {
         let wrong = checked(json!({ "other": 1, "n": "5", "ok": null }));
-        let wrong: Vec<String> = wrong.err().unwrap_or_default().into_iter().map(|(name, _)| name).collect();
+        let wrong: Vec<String> = wrong
+            .err()
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
         assert_eq!(wrong, ["ok", "n", "other"]);
     }
 }

@@ -1,10 +1,11 @@
 //! Fields: what each takes, and which values it accepts.
 
-use std::net::Ipv6Addr;
-
+use contract::json::Words as _;
+use contract::v1::StructureFieldType;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::structure::misfit;
 use crate::table::{ColumnType, accept};
 
 /// A field of a form.
@@ -41,7 +42,7 @@ pub enum FieldType {
     Json,
     /// An email address.
     Email,
-    /// An `http` or `https` URL.
+    /// A URL with a host.
     Url,
     /// A JSON array.
     Array,
@@ -90,73 +91,44 @@ impl FieldType {
     /// The type that a word of the contract names.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|field_type| field_type.as_word() == word)
+        Self::ALL
+            .into_iter()
+            .find(|field_type| field_type.as_word() == word)
     }
 
-    /// The value in the one form that answers keep it in.
+    /// The value in the one form that answers keep it in: what structures accept, as columns of tables keep it.
     ///
     /// # Errors
     /// What the value must be.
     pub fn accept(self, value: &Value) -> Result<Value, &'static str> {
-        let kept = |accepted: bool, expectation| accepted.then(|| value.clone()).ok_or(expectation);
+        match self.column() {
+            Some(column) => accept(column, value),
+            None => misfit(self.of_contract(), value).map_or_else(|| Ok(value.clone()), Err),
+        }
+    }
+
+    fn of_contract(self) -> StructureFieldType {
+        let number = StructureFieldType::from_word(self.as_word()).unwrap_or_default();
+        StructureFieldType::try_from(number).unwrap_or_default()
+    }
+
+    /// The column that takes the same.
+    fn column(self) -> Option<ColumnType> {
         match self {
-            Self::Text => accept(ColumnType::Text, value),
-            Self::Number => accept(ColumnType::Number, value),
-            Self::Integer => accept(ColumnType::Integer, value),
-            Self::Boolean => accept(ColumnType::Boolean, value),
-            Self::Date => accept(ColumnType::Date, value),
-            Self::Datetime => accept(ColumnType::Datetime, value),
-            Self::Json => accept(ColumnType::Json, value),
-            Self::Email => kept(
-                value.as_str().is_some_and(is_email),
-                "must be an email address such as ada@example.com",
-            ),
-            Self::Url => kept(
-                value.as_str().is_some_and(is_url),
-                "must be a URL such as https://example.com/page",
-            ),
-            Self::Array => kept(value.is_array(), "must be a JSON array"),
-            Self::Object => kept(value.is_object(), "must be a JSON object"),
-            Self::Any => Ok(value.clone()),
+            Self::Text => Some(ColumnType::Text),
+            Self::Number => Some(ColumnType::Number),
+            Self::Integer => Some(ColumnType::Integer),
+            Self::Boolean => Some(ColumnType::Boolean),
+            Self::Date => Some(ColumnType::Date),
+            Self::Datetime => Some(ColumnType::Datetime),
+            Self::Json => Some(ColumnType::Json),
+            Self::Email | Self::Url | Self::Array | Self::Object | Self::Any => None,
         }
     }
 }
 
-/// As browsers check `<input type="email">`, and no longer than mail can carry.
-fn is_email(text: &str) -> bool {
-    let Some((local, domain)) = text.rsplit_once('@') else {
-        return false;
-    };
-    let local_character =
-        |byte: u8| byte.is_ascii_alphanumeric() || b".!#$%&'*+/=?^_`{|}~-".contains(&byte);
-    !local.is_empty() && text.len() <= 254 && local.bytes().all(local_character) && is_host_name(domain)
-}
-
-fn is_url(text: &str) -> bool {
-    let Ok(url) = text.parse::<http::Uri>() else {
-        return false;
-    };
-    let is_web = matches!(url.scheme_str(), Some("http" | "https"));
-    let is_host = |host: &str| {
-        let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        address.map_or_else(|| is_host_name(host), |host| host.parse::<Ipv6Addr>().is_ok())
-    };
-    is_web && url.host().is_some_and(is_host)
-}
-
-fn is_host_name(text: &str) -> bool {
-    let is_label = |label: &str| {
-        let edges_fit = !label.starts_with('-') && !label.ends_with('-');
-        let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        (1..=63).contains(&label.len()) && edges_fit && label.bytes().all(fits)
-    };
-    text.split('.').all(is_label)
-}
-
 #[cfg(test)]
 mod tests {
-    use contract::json::Words as _;
-    use contract::v1::StructureFieldType;
     use serde_json::json;
 
     use super::*;
@@ -168,6 +140,7 @@ mod tests {
         assert_eq!(words, structures);
         for field_type in FieldType::ALL {
             assert_eq!(FieldType::from_word(field_type.as_word()), Some(field_type));
+            assert_ne!(field_type.of_contract(), StructureFieldType::Unspecified);
             assert_eq!(json!(field_type), field_type.as_word());
         }
         assert_eq!(FieldType::from_word("colour"), None);
@@ -191,12 +164,9 @@ mod tests {
         for (field_type, value) in [
             (Type::Email, json!("a@")),
             (Type::Email, json!("a b@c.d")),
-            (Type::Email, json!("a@-c.d")),
-            (Type::Email, json!("a@b\n.c")),
             (Type::Url, json!("example.com")),
             (Type::Url, json!("/path")),
             (Type::Url, json!("javascript:alert(1)")),
-            (Type::Url, json!("ftp://example.com")),
             (Type::Url, json!("https://exa mple.com")),
             (Type::Array, json!({})),
             (Type::Object, json!([])),

@@ -83,10 +83,16 @@ impl Kind for HumanInput {
         let fields = params.get("fields").and_then(Value::as_array);
         for (place, field) in fields.into_iter().flatten().enumerate() {
             let found = field_problems(field, completeness);
-            problems.extend(found.into_iter().map(|one| one.under(&format!("fields[{place}]"))));
+            problems.extend(
+                found
+                    .into_iter()
+                    .map(|one| one.under(&format!("fields[{place}]"))),
+            );
         }
         if let Some(timeout) = params.get("timeoutMs").filter(|timeout| timeout.is_number())
-            && !timeout.as_i64().is_some_and(|ms| (1..=MAX_TIMEOUT_MS).contains(&ms))
+            && !timeout
+                .as_i64()
+                .is_some_and(|ms| (1..=MAX_TIMEOUT_MS).contains(&ms))
         {
             problems.push(ParamProblem::new("timeoutMs", timeout_range()));
         }
@@ -117,14 +123,19 @@ fn field_problems(field: &Value, completeness: Completeness) -> Vec<ParamProblem
         return Vec::new();
     }
     let Value::Object(members) = field else {
-        return vec![ParamProblem::new("", "must be an object of name, type, required and label")];
+        return vec![ParamProblem::new(
+            "",
+            "must be an object of name, type, required and label",
+        )];
     };
     let mut problems = Vec::new();
     for (name, value) in members {
         let fits = match name.as_str() {
             _ if is_template(value) || value.is_null() => continue,
             "name" | "label" => value.is_string(),
-            "type" => value.as_str().is_some_and(|word| FieldType::from_word(word).is_some()),
+            "type" => value
+                .as_str()
+                .is_some_and(|word| FieldType::from_word(word).is_some()),
             "required" => value.is_boolean(),
             _ => {
                 let message = "is not part of a field; a field has name, type, required and label";
@@ -212,7 +223,10 @@ impl Request {
             let field = read_field(item).map_err(|one| one.under(&format!("fields[{place}]")))?;
             if !names.insert(field.name.clone()) {
                 let path = format!("fields[{place}].name");
-                return Err(ParamProblem::new(path, "names a field that is in the list already"));
+                return Err(ParamProblem::new(
+                    path,
+                    "names a field that is in the list already",
+                ));
             }
             fields.push(field);
         }
@@ -274,7 +288,10 @@ fn text(object: &Value, name: &str, most: usize) -> Result<Option<String>, Param
     match &object[name] {
         Value::Null => Ok(None),
         Value::String(text) if text.chars().count() <= most => Ok(Some(text.clone())),
-        Value::String(_) => Err(ParamProblem::new(name, format!("must have at most {most} characters"))),
+        Value::String(_) => Err(ParamProblem::new(
+            name,
+            format!("must have at most {most} characters"),
+        )),
         _ => Err(ParamProblem::new(name, "must be text")),
     }
 }
@@ -318,7 +335,10 @@ mod tests {
         assert_eq!(paths(unfinished, Complete), ["fields[0].name", "fields[0].type"]);
         let twice = json!({ "fields": [{ "name": "a", "type": "text" }, { "name": "a", "type": "date" }] });
         assert_eq!(paths(twice, Complete), ["fields[1].name"]);
-        assert_eq!(paths(json!({ "assignees": ["a\nb"] }), Complete), ["assignees[0]"]);
+        assert_eq!(
+            paths(json!({ "assignees": ["a\nb"] }), Complete),
+            ["assignees[0]"]
+        );
         let templated = json!({ "fields": [{ "name": "{{1.name}}", "type": "{{1.type}}" }, "{{1.field}}"] });
         assert_eq!(paths(templated, Complete), Vec::<String>::new());
     }
@@ -326,7 +346,10 @@ mod tests {
     #[test]
     fn evaluated_forms_have_all_their_parts() -> Result<(), ParamProblem> {
         let request = Request::read(&json!({ "fields": [{ "name": "a", "type": "text" }] }), "Approve")?;
-        assert_eq!((request.question.title.as_str(), request.timeout_ms), ("Approve", None));
+        assert_eq!(
+            (request.question.title.as_str(), request.timeout_ms),
+            ("Approve", None)
+        );
         let field = &request.question.fields[0];
         assert_eq!((field.label.as_str(), field.required), ("a", false));
         for wrong in [

@@ -3,11 +3,11 @@
 //! A kind with I/O is a [`Kind`] (what it is) and an [`Executor`] (what it does). Absent on purpose: retries, time-outs,
 //! limits and recording; the engine decides those and the runtime does them for every kind alike.
 
-pub mod human_input;
 mod app_module;
 mod database;
 pub mod http;
 mod http_request;
+pub mod human_input;
 mod parameters;
 mod request;
 mod structure_validate;
@@ -24,11 +24,11 @@ use engine::graph::NATIVE_APP;
 use engine::kind::{Kind, Kinds, NodeSpec, Registered, UnknownKind};
 use serde_json::Value;
 
-use crate::form::Question;
 use self::app_module::{AppModule, Interpreter};
 use self::http::HttpCaller;
 use self::http_request::{HttpRequest, HttpRequests};
 use crate::connectors::Apps;
+use crate::form::Question;
 use crate::store::Store;
 use crate::variables::Variables;
 

@@ -65,7 +65,13 @@ mod tests {
             let changed = String::from_utf8(changed).unwrap_or_default();
             assert_eq!(links.request_id(&changed), None, "character {at}");
         }
-        for wrong in ["", "7", &token[1..], "ä".repeat(40).as_str(), &token[token.len() - 32..]] {
+        for wrong in [
+            "",
+            "7",
+            &token[1..],
+            "ä".repeat(40).as_str(),
+            &token[token.len() - 32..],
+        ] {
             assert_eq!(links.request_id(wrong), None, "{wrong}");
         }
     }

@@ -229,7 +229,9 @@ async fn tidy(shared: &Shared) {
         store
             .delete_effects(clock::now_ms() - EFFECTS_KEPT_MS, EXPIRED_KEYS)
             .await?;
-        store.delete_late_signals(clock::now_ms() - KEEP_OUTCOMES_MS).await?;
+        store
+            .delete_late_signals(clock::now_ms() - KEEP_OUTCOMES_MS)
+            .await?;
         store.delete_dead_processes().await
     };
     if let Err(error) = done.await {

@@ -4,7 +4,8 @@
 //! command they led to is carried out, and before anybody is told of them.
 //!
 //! - `start`: the first step of a run, in the caller's task. `drive`, `take_in`, `settle`: the task of a run that goes
-//!   on; `people`: whom it asks. `take_up`: a run that was claimed. `request`: what is asked of runs from outside; `watch`: waiting for them.
+//!   on; `people`: whom it asks. `take_up`: a run that was claimed. `request`: what is asked of runs from outside;
+//!   `watch`: waiting for them; `follow`: waiting for what they say.
 //! - `journal`: the one writer, which commits what all runs have to say in batches.
 //! - `lease`, `claim`: which runs are this process's, and finding those that are nobody's.
 //! - `plans`, `surroundings`: what runs follow and what they reach. `limits`, `pace`: what keeps one organization, or one
@@ -12,7 +13,8 @@
 //!
 //! Everything that queues is bounded: writes (`write_queue`; beyond, starts are refused and runs wait), starts and live
 //! runs per organization and process (beyond, starts are refused), executions per organization and process (beyond,
-//! they wait for their turn; there are no more than live runs bring), requests to one run (32; beyond, callers wait at
+//! they wait for their turn; there are no more than live runs bring), callers who wait for a run's answer, per
+//! organization and process (beyond, they are refused before anything starts), requests to one run (32; beyond, callers wait at
 //! most `remote_patience`), notifications (the store's; what is missed is found by looking), plans (the least used are
 //! forgotten). Runs that only wait are rows, not memory.
 //!
@@ -25,6 +27,7 @@ mod context;
 mod drive;
 mod error;
 mod execute;
+mod follow;
 mod journal;
 mod lease;
 mod limits;
@@ -51,6 +54,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use engine::event::NodeKey;
+use engine::failure::NodeError;
 use engine::plan::Plan;
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore, watch as channel};
@@ -58,6 +62,8 @@ use tokio::time::{Instant, timeout};
 
 pub use config::RuntimeConfig;
 pub use error::{PlanError, ReportError, RequestError, RuntimeError, StartRunError};
+pub use follow::Followed;
+pub use limits::WaitingPlace;
 pub use metrics::MetricsSnapshot;
 pub use plans::GraphRef;
 pub use rebuild::Events;
@@ -68,7 +74,7 @@ pub use start::{StartRun, Started};
 pub use surroundings::{NoSurroundings, Surroundings, SurroundingsError, SurroundingsSource};
 pub use watch::Watch;
 
-use crate::nodes::Registry;
+use crate::nodes::{Executed, Execution, Registry};
 use crate::store::{Store, Topic};
 use claim::Alarm;
 use journal::Journal;
@@ -107,6 +113,8 @@ struct Shared {
     recovered: AtomicBool,
     watchers: Arc<Watchers>,
     draining: channel::Sender<bool>,
+    /// Those who wait for runs are to go.
+    dismissed: channel::Sender<bool>,
     /// A worker has panicked.
     broken: channel::Sender<bool>,
 }
@@ -141,6 +149,7 @@ impl Runtime {
             recovered: AtomicBool::new(false),
             watchers: Arc::default(),
             draining: channel::Sender::new(false),
+            dismissed: channel::Sender::new(false),
             broken: channel::Sender::new(false),
             store,
             registry,
@@ -248,6 +257,15 @@ impl Runtime {
         self.shared
             .watchers
             .watch(run_id, self.shared.config.poll_interval)
+    }
+
+    /// Executes a node outside of any run, when its organization's turn comes. Nothing of it is recorded.
+    ///
+    /// # Errors
+    /// Why the execution failed.
+    pub async fn execute(&self, execution: Execution) -> Result<Executed, NodeError> {
+        let share = self.shared.limits.share(&execution.organization_id);
+        execute::run(Arc::clone(&self.shared), share, execution).await
     }
 
     /// The compiled plan of a stored graph.

@@ -28,7 +28,8 @@ impl RunContext {
             match &event.body {
                 EventBody::NodeWaiting { key, due_at_ms } => {
                     let question = asked.get(key);
-                    let opened = question.and_then(|question| self.request(key, question, *due_at_ms, event.at_ms));
+                    let opened =
+                        question.and_then(|question| self.request(key, question, *due_at_ms, event.at_ms));
                     requests.opened.extend(opened);
                 }
                 EventBody::NodeCompleted { key, .. }

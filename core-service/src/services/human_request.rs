@@ -46,7 +46,10 @@ impl HumanRequests {
             .list_human_requests(caller.organization_id(), &filter, after.as_deref(), size + 1)
             .await?;
         let next_cursor = pages.cut(&mut rows, size, |last| last.id.clone());
-        let data = rows.into_iter().map(|row| self.shown(row)).collect::<Result<_>>()?;
+        let data = rows
+            .into_iter()
+            .map(|row| self.shown(row))
+            .collect::<Result<_>>()?;
         Ok(v1::ListHumanRequestsResponse { data, next_cursor })
     }
 

@@ -44,9 +44,9 @@ use crate::connectors::Apps;
 use crate::credentials::Credentials;
 use crate::error::{Error, Result};
 use crate::nodes::Registry;
-use crate::people::People;
 use crate::nodes::http::HttpCaller;
 use crate::outbound::Outbound;
+use crate::people::People;
 use crate::runtime::Runtime;
 use crate::secret::Vault;
 use crate::store::Store;
@@ -111,7 +111,9 @@ impl Services {
 
         Routes::new(WorkflowServiceServer::new(workflow::Workflows::new(self)))
             .add_service(RunServiceServer::new(run::Runs::new(self)))
-            .add_service(HumanRequestServiceServer::new(human_request::HumanRequests::new(self)))
+            .add_service(HumanRequestServiceServer::new(human_request::HumanRequests::new(
+                self,
+            )))
             .add_service(WebhookServiceServer::new(webhook::Webhooks::new(self)))
             .add_service(
                 WebhookIngressServiceServer::new(ingress::WebhookIngress::new(self))

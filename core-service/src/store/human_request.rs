@@ -111,7 +111,9 @@ impl Store {
         after: Option<&str>,
         limit: i64,
     ) -> Result<Vec<HumanRequest>, StoreError> {
-        let assignee = filter.assignee.map(|assignee| like_pattern(&between_lines(assignee)));
+        let assignee = filter
+            .assignee
+            .map(|assignee| like_pattern(&between_lines(assignee)));
         let mut sql = format!("SELECT {COLUMNS} FROM human_requests WHERE organization_id = $1");
         let mut parameters: Vec<Value<'_>> = values![organization_id, limit].to_vec();
         for (condition, value) in [
@@ -213,14 +215,24 @@ pub(super) async fn write(session: &mut Session, changes: &[RunChange]) -> Resul
 
     let closed: Vec<Value<'_>> = changes
         .iter()
-        .flat_map(|change| change.requests_closed.iter().map(move |place| (&change.run_id, place)))
+        .flat_map(|change| {
+            change
+                .requests_closed
+                .iter()
+                .map(move |place| (&change.run_id, place))
+        })
         .flat_map(|(run_id, place)| values![run_id, place.node_id, &place.iteration])
         .collect();
     session.batch(&CLOSE, &closed).await?;
 
     let opened: Vec<(&RunChange, &NewHumanRequest, String)> = changes
         .iter()
-        .flat_map(|change| change.requests_opened.iter().map(move |request| (change, request)))
+        .flat_map(|change| {
+            change
+                .requests_opened
+                .iter()
+                .map(move |request| (change, request))
+        })
         .map(|(change, request)| {
             let assignees = request.assignees.iter().map(|name| between_lines(name));
             (change, request, assignees.collect())

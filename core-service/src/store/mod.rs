@@ -72,7 +72,8 @@ pub use plan::Plan;
 pub use process::{ClaimCause, ClaimOne, ClaimedRun, Lease};
 pub use run::{Run, RunStatus};
 pub use run_batch::{
-    CreateOutcome, Driver, IdempotencyKey, NewRun, Payload, RunBatch, RunChange, RunSummary, Segment, SignalDone,
+    CreateOutcome, Driver, IdempotencyKey, NewRun, Payload, RunBatch, RunChange, RunSummary, Segment,
+    SignalDone,
 };
 pub use schedule::{DueSchedule, NextWake, Pass, Tick};
 pub use signal::Signal;

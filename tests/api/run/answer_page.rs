@@ -64,7 +64,10 @@ async fn a_link_is_answered_once(world: &World) {
     let report = world.api.ended(&run).await;
     let output = &report["nodes"][0]["output"];
     let kept = json!({ "approved": true, "amount": 12, "until": "2026-01-31T09:00:00Z" });
-    assert_eq!((&output["response"], &output["respondedBy"]), (&kept, &Value::Null));
+    assert_eq!(
+        (&output["response"], &output["respondedBy"]),
+        (&kept, &Value::Null)
+    );
     for method in [Method::GET, Method::POST] {
         let over = page(world, &path, method, body).await;
         assert_eq!(over.status, 410);
@@ -79,30 +82,59 @@ async fn of_links_and_calls_one_wins(world: &World) {
         async move {
             if number % 2 == 0 {
                 let browser = api.with_key(None);
-                return browser.send(Method::POST, &path, &[], "approved=false".into()).await.status;
+                return browser
+                    .send(Method::POST, &path, &[], "approved=false".into())
+                    .await
+                    .status;
             }
             let body = json!({ "response": { "approved": true } });
-            api.post(format!("/runs/{run}/nodes/2/respond"), body).await.status
+            api.post(format!("/runs/{run}/nodes/2/respond"), body)
+                .await
+                .status
         }
     });
     let mut statuses = together(answers).await;
     statuses.sort_unstable();
     assert_eq!(statuses[0], 200, "{statuses:?}");
-    assert!(statuses[1..].iter().all(|status| [409, 410].contains(status)), "{statuses:?}");
+    assert!(
+        statuses[1..].iter().all(|status| [409, 410].contains(status)),
+        "{statuses:?}"
+    );
 }
 
 async fn a_link_ends_with_its_request(world: &World) {
     let (run, request) = waiting(world, approval()).await;
-    let _ = world.api.post(format!("/runs/{run}/cancel"), json!({})).await.data(200);
+    let _ = world
+        .api
+        .post(format!("/runs/{run}/cancel"), json!({}))
+        .await
+        .data(200);
     assert_eq!(page(world, &path(&request), Method::GET, "").await.status, 410);
-    let _ = world.api.post(format!("/runs/{run}/rerun"), json!({})).await.data(201);
+    let _ = world
+        .api
+        .post(format!("/runs/{run}/rerun"), json!({}))
+        .await
+        .data(201);
     let second = super::people::open(world, &run).await;
-    assert_eq!(page(world, &path(&request), Method::POST, "approved=true").await.status, 410);
+    assert_eq!(
+        page(world, &path(&request), Method::POST, "approved=true")
+            .await
+            .status,
+        410
+    );
     // Somebody's guess.
     let guess = path(&second);
-    let guess = format!("{}{}", &guess[..guess.len() - 1], if guess.ends_with('0') { '1' } else { '0' });
+    let guess = format!(
+        "{}{}",
+        &guess[..guess.len() - 1],
+        if guess.ends_with('0') { '1' } else { '0' }
+    );
     for unknown in [guess.as_str(), "/answer/x", "/answer/%00", "/answer/%C3%A4"] {
-        assert_eq!(page(world, unknown, Method::GET, "").await.status, 404, "{unknown}");
+        assert_eq!(
+            page(world, unknown, Method::GET, "").await.status,
+            404,
+            "{unknown}"
+        );
     }
     let mut change = UpdateOrganizationRequest {
         organization_id: world.organization.clone(),
@@ -114,7 +146,12 @@ async fn a_link_ends_with_its_request(world: &World) {
     assert_eq!(unpaid.status, 402);
     change.billing_status = BillingStatus::Ok.into();
     world.admin.change(change).await;
-    assert_eq!(page(world, &path(&second), Method::POST, "approved=true").await.status, 200);
+    assert_eq!(
+        page(world, &path(&second), Method::POST, "approved=true")
+            .await
+            .status,
+        200
+    );
 }
 
 async fn wrong_answers_come_back_as_they_were_typed(world: &World) {
@@ -128,20 +165,38 @@ async fn wrong_answers_come_back_as_they_were_typed(world: &World) {
     let back = page(world, &path(&request), Method::POST, body).await;
     assert_eq!(back.status, 400);
     let html = back.text();
-    assert!(html.contains("<p class=\"wrong\" id=\"field-1-wrong\">must be JSON"), "{html}");
-    assert!(html.contains("value=\"nobody\"") && html.contains("\n{&quot;a&quot;:</textarea>"), "{html}");
+    assert!(
+        html.contains("<p class=\"wrong\" id=\"field-1-wrong\">must be JSON"),
+        "{html}"
+    );
+    assert!(
+        html.contains("value=\"nobody\"") && html.contains("\n{&quot;a&quot;:</textarea>"),
+        "{html}"
+    );
     assert!(html.contains("<option value=\"true\" selected>"), "{html}");
-    let back = page(world, &path(&request), Method::POST, "mail=nobody&data=%5B%5D").await.text();
-    for part in ["id=\"field-0-wrong\">must be an email", "id=\"field-1-wrong\">must be a JSON object"] {
+    let back = page(world, &path(&request), Method::POST, "mail=nobody&data=%5B%5D")
+        .await
+        .text();
+    for part in [
+        "id=\"field-0-wrong\">must be an email",
+        "id=\"field-1-wrong\">must be a JSON object",
+    ] {
         assert!(back.contains(part), "{part} is not in {back}");
     }
     let missing = page(world, &path(&request), Method::POST, "").await.text();
     assert!(missing.contains("id=\"field-0-wrong\">is required"), "{missing}");
-    assert_eq!(requests(world, &format!("runId={run}")).await.len(), 1, "nothing was recorded");
+    assert_eq!(
+        requests(world, &format!("runId={run}")).await.len(),
+        1,
+        "nothing was recorded"
+    );
     let sent = page(world, &path(&request), Method::POST, "mail=a%40b.cd&data=&fine=").await;
     assert_eq!(sent.status, 200);
     let report = world.api.ended(&run).await;
-    assert_eq!(report["nodes"][0]["output"]["response"], json!({ "mail": "a@b.cd" }));
+    assert_eq!(
+        report["nodes"][0]["output"]["response"],
+        json!({ "mail": "a@b.cd" })
+    );
 }
 
 async fn texts_of_forms_are_no_markup(world: &World) {
@@ -152,7 +207,10 @@ async fn texts_of_forms_are_no_markup(world: &World) {
     let (_, request) = waiting(world, form).await;
     let html = page(world, &path(&request), Method::GET, "").await.text();
     assert!(!html.contains("<script") && !html.contains("\"><"), "{html}");
-    assert!(html.contains("&quot;&gt;&lt;script&gt;alert(&#39;x&#39;)"), "{html}");
+    assert!(
+        html.contains("&quot;&gt;&lt;script&gt;alert(&#39;x&#39;)"),
+        "{html}"
+    );
 }
 
 async fn a_person_answers_in_a_browser(world: &World) {
@@ -165,7 +223,11 @@ async fn a_person_answers_in_a_browser(world: &World) {
         { "name": "amount", "type": "integer" },
         { "name": "data", "type": "json", "label": "Details" },
     ]);
-    let (run, request) = waiting(world, json!({ "title": "Order <b>7</b>", "message": "Fine?", "fields": fields })).await;
+    let (run, request) = waiting(
+        world,
+        json!({ "title": "Order <b>7</b>", "message": "Fine?", "fields": fields }),
+    )
+    .await;
     let url = text(&request["answer_url"]);
     browser.open(&url).await;
     assert_eq!(browser.title().await, "Order <b>7</b>");

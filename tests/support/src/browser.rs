@@ -70,7 +70,9 @@ impl Browser {
         let made = exchange(&client, Method::POST, "/session", Some(capabilities)).await;
         let made = made.expect("a browser session");
         let session = made["value"]["sessionId"].as_str();
-        let session = session.unwrap_or_else(|| panic!("no browser session: {made}")).to_owned();
+        let session = session
+            .unwrap_or_else(|| panic!("no browser session: {made}"))
+            .to_owned();
         Self {
             client,
             address,
@@ -82,7 +84,9 @@ impl Browser {
 
     /// Opens a page and waits until it is loaded.
     pub async fn open(&self, url: &str) {
-        let _null = self.command(Method::POST, "/url", Some(json!({ "url": url }))).await;
+        let _null = self
+            .command(Method::POST, "/url", Some(json!({ "url": url })))
+            .await;
     }
 
     /// The page's title.

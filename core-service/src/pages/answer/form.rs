@@ -15,7 +15,11 @@ impl Typed {
     /// Reads the body of a form.
     pub(super) fn read(body: &[u8]) -> Self {
         let texts = form_urlencoded::parse(body);
-        Self(texts.map(|(name, text)| (name.into_owned(), text.into_owned())).collect())
+        Self(
+            texts
+                .map(|(name, text)| (name.into_owned(), text.into_owned()))
+                .collect(),
+        )
     }
 
     /// What was typed into a field.
@@ -160,8 +164,16 @@ mod tests {
             (Type::Boolean, "false", json!(false)),
             (Type::Date, "2026-01-31", json!("2026-01-31")),
             (Type::Datetime, "2026-01-31T09:00", json!("2026-01-31T09:00Z")),
-            (Type::Datetime, "2026-01-31T09:00:05", json!("2026-01-31T09:00:05Z")),
-            (Type::Datetime, "2026-01-31T09:00+01:00", json!("2026-01-31T09:00+01:00")),
+            (
+                Type::Datetime,
+                "2026-01-31T09:00:05",
+                json!("2026-01-31T09:00:05Z"),
+            ),
+            (
+                Type::Datetime,
+                "2026-01-31T09:00+01:00",
+                json!("2026-01-31T09:00+01:00"),
+            ),
             (Type::Json, "[1, {\"a\": null}]", json!([1, { "a": null }])),
             (Type::Any, "null", Value::Null),
         ] {

@@ -25,8 +25,13 @@ impl Runs {
         request: v1::RespondRunNodeRequest,
     ) -> Result<v1::RespondRunNodeResponse> {
         let response = graph::read_object(request.response.as_ref(), "response")?;
-        let iteration = request.iteration.as_deref().map(str::parse::<Iteration>).transpose();
-        let iteration = iteration.map_err(|error| Error::invalid("iteration", format!("is wrong: {error}")))?;
+        let iteration = request
+            .iteration
+            .as_deref()
+            .map(str::parse::<Iteration>)
+            .transpose();
+        let iteration =
+            iteration.map_err(|error| Error::invalid("iteration", format!("is wrong: {error}")))?;
         let runtime = &self.services.runtime;
         let report = runtime.report(caller.organization_id(), &request.id).await?;
         let node_id = asking_node(&report, &request.node_id)?;
@@ -34,7 +39,11 @@ impl Runs {
         let open = self
             .open_request(caller.organization_id(), &report, node_id, iteration.as_ref())
             .await?;
-        let answered = self.services.people.answer(&caller.actor(), &open, &response).await;
+        let answered = self
+            .services
+            .people
+            .answer(&caller.actor(), &open, &response)
+            .await;
         let done = answered.map_err(refusal)?;
         let data = v1::RespondNodeResult {
             ok: true,
@@ -74,7 +83,8 @@ impl Runs {
 /// The node that a request names, when it is one that asks people.
 fn asking_node(report: &Report, node_id: &str) -> Result<i64> {
     let node = node_id.parse().ok().and_then(|id| report.state.plan().node(id));
-    let asks = |node: &&engine::plan::PlanNode| node.app_id == NATIVE_APP && node.module_slug == human_input::KIND;
+    let asks =
+        |node: &&engine::plan::PlanNode| node.app_id == NATIVE_APP && node.module_slug == human_input::KIND;
     match node.filter(asks) {
         Some(node) => Ok(node.id),
         None => Err(Error::not_found("human_input node in this run")),
@@ -87,7 +97,11 @@ fn not_open(report: &Report, node_id: i64, iteration: Option<&Iteration>) -> Err
     let was_asked = nodes.any(|node| {
         let meant = node.node.id == node_id && iteration.is_none_or(|iteration| iteration == node.iteration);
         // One that still waited a moment ago has been answered since.
-        meant && !matches!(node.status, NodeStatus::Pending | NodeStatus::Running | NodeStatus::Skipped)
+        meant
+            && !matches!(
+                node.status,
+                NodeStatus::Pending | NodeStatus::Running | NodeStatus::Skipped
+            )
     });
     match was_asked {
         true => in_flight(),
