@@ -192,6 +192,7 @@ fn start(organization_id: String) -> StartRun {
         idempotency: None,
         tick: None,
         created_by: None,
+        actor: None,
         metered: false,
     }
 }

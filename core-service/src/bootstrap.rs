@@ -9,7 +9,7 @@ use contract::v1::Scope;
 use crate::auth::{ApiKeyText, KeyHasher};
 use crate::config::ServeOptions;
 use crate::people::AnswerLinks;
-use crate::secret::{Secret, SecretError, Vault, read_private, write_private};
+use crate::secret::{MasterKeySource, Secret, SecretError, Vault, read_private, write_private};
 use crate::store::{Founding, FoundingKey, Store, StoreError};
 
 const OPERATOR_TOKEN_FILE: &str = "operator-token";
@@ -71,11 +71,7 @@ pub fn make_data_directory(path: &Path) -> Result<(), BootstrapError> {
 /// # Errors
 /// When a file or the database cannot be used, or the master key is not the one that the other nodes use.
 pub async fn secrets(options: &ServeOptions, store: &Store) -> Result<Secrets, BootstrapError> {
-    let master_key_file = options
-        .master_key_file
-        .clone()
-        .unwrap_or_else(|| options.data_dir.join(MASTER_KEY_FILE));
-    let vault = Vault::open(store.clone(), &master_key_file).await?;
+    let vault = Vault::open(store.clone(), master_key_source(options)).await?;
     let own = vault.key_hash_secret().await?;
     let (hasher, answer_links) = (KeyHasher::new(&own), AnswerLinks::new(&own));
     let operator_token = match &options.operator_token {
@@ -88,6 +84,14 @@ pub async fn secrets(options: &ServeOptions, store: &Store) -> Result<Secrets, B
         answer_links,
         operator_token,
     })
+}
+
+fn master_key_source(options: &ServeOptions) -> MasterKeySource {
+    match (&options.master_key, &options.master_key_file) {
+        (Some(text), _) => MasterKeySource::Environment(text.clone()),
+        (None, Some(path)) => MasterKeySource::File(path.clone()),
+        (None, None) => MasterKeySource::File(options.data_dir.join(MASTER_KEY_FILE)),
+    }
 }
 
 fn operator_token(path: &Path) -> Result<Secret, SecretError> {

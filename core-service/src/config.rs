@@ -1,19 +1,20 @@
 //! What the operator says: flags, environment variables and the keys of `switchyard.toml`, in this order of precedence.
 //!
 //! The flags below are the one list; the environment's names and the file's keys follow from them. The only module
-//! that reads the environment.
+//! that reads the environment: the master key comes from there and is neither a flag, which other users of the machine
+//! could see, nor a key of the file.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use ipnet::IpNet;
 
 use crate::admin::AdminCommand;
 use crate::auth::is_region;
 use crate::outbound::network;
-use crate::secret::Secret;
+use crate::secret::{MASTER_KEY_VARIABLE, Secret};
 use crate::store::DatabaseUrl;
 
 /// Switchyard: durable workflow automation, driven by API.
@@ -100,9 +101,13 @@ pub struct ServeOptions {
     #[arg(long, env = "SWITCHYARD_NO_REST")]
     pub no_rest: bool,
     /// File with the master key (64 hexadecimal digits) that wraps stored secrets; all nodes need the same one.
-    /// `master-key` in the data directory when absent, made at the first start.
+    /// `master-key` in the data directory when absent, made at the first start. The environment variable
+    /// SWITCHYARD_MASTER_KEY may hold the key itself instead: 32 bytes in hexadecimal or Base64.
     #[arg(long, env = "SWITCHYARD_MASTER_KEY_FILE", value_name = "FILE")]
     pub master_key_file: Option<PathBuf>,
+    /// What the environment variable SWITCHYARD_MASTER_KEY holds.
+    #[arg(skip)]
+    pub master_key: Option<Secret>,
     /// Token that AdminService asks for; the file `operator-token` of the data directory when absent.
     #[arg(
         long,
@@ -140,6 +145,10 @@ pub struct ServeOptions {
     #[arg(long, env = "SWITCHYARD_LEASE_MS", value_name = "MS", default_value_t = 10_000,
         value_parser = clap::value_parser!(u64).range(1_000..=600_000))]
     pub lease_ms: u64,
+    /// Processes that run JavaScript of users at once; twice the cores, at least 8, when absent. An organization gets at
+    /// most a quarter of them, at least 2.
+    #[arg(long, env = "SWITCHYARD_CODE_WORKERS", value_name = "COUNT", value_parser = clap::value_parser!(u16).range(2..=1_024))]
+    pub code_workers: Option<u16>,
     /// Which log lines: a level, or directives such as `info,core_service=debug`.
     #[arg(long, env = "SWITCHYARD_LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
@@ -159,17 +168,14 @@ pub struct Regions {
 /// Options that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A flag, variable or key is wrong; the text is for the terminal.
+    /// A flag, a variable or the file is wrong.
     #[error(transparent)]
-    CommandLine(#[from] clap::Error),
-    /// The configuration file cannot be used.
-    #[error("the configuration file {path}: {problem}")]
-    File {
-        /// Which file.
-        path: String,
-        /// What is wrong with it.
-        problem: String,
-    },
+    Options(#[from] configuration::Error),
+    /// The master key is given and its file, too.
+    #[error(
+        "{MASTER_KEY_VARIABLE} and --master-key-file (SWITCHYARD_MASTER_KEY_FILE) are both given; give one of them"
+    )]
+    TwoMasterKeys,
 }
 
 impl CommandLine {
@@ -177,16 +183,28 @@ impl CommandLine {
     ///
     /// # Errors
     /// When one of them is wrong, or help was asked for (which clap tells as an error, too).
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what follows the rules for all variables is read by clap"
+    )]
     pub fn read(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, ConfigError> {
         let arguments: Vec<_> = arguments.into_iter().collect();
-        let command = CommandLine::command();
-        let first = command.clone().try_get_matches_from(&arguments)?;
-        let command = match config_file(&first) {
-            Some((path, required)) => with_file(command, &path, required)?,
-            None => command,
+        let matches = configuration::read(CommandLine::command(), &["serve"], &arguments)?;
+        let line = CommandLine::from_arg_matches(&matches).map_err(configuration::Error::from)?;
+        line.with_master_key(std::env::var(MASTER_KEY_VARIABLE).ok())
+    }
+
+    fn with_master_key(mut self, key: Option<String>) -> Result<Self, ConfigError> {
+        let options = match &mut self.command {
+            None => &mut self.serve,
+            Some(Command::Serve(options)) => &mut **options,
+            Some(Command::Admin(_)) => return Ok(self),
         };
-        let matches = command.try_get_matches_from(&arguments)?;
-        Ok(CommandLine::from_arg_matches(&matches)?)
+        options.master_key = key.map(Secret::from);
+        match (&options.master_key, &options.master_key_file) {
+            (Some(_), Some(_)) => Err(ConfigError::TwoMasterKeys),
+            _ => Ok(self),
+        }
     }
 }
 
@@ -237,71 +255,6 @@ fn other_region(text: &str) -> Result<(String, String), String> {
     Ok((region(name)?, url.trim_end_matches('/').to_owned()))
 }
 
-/// The file to read, and whether it was asked for; nothing for commands without one.
-fn config_file(matches: &ArgMatches) -> Option<(PathBuf, bool)> {
-    let serve = match matches.subcommand() {
-        None => matches,
-        Some(("serve", serve)) => serve,
-        Some(_) => return None,
-    };
-    match serve.get_one::<PathBuf>("config") {
-        Some(path) => Some((path.clone(), true)),
-        None => Some((PathBuf::from("switchyard.toml"), false)),
-    }
-}
-
-/// Makes the file's values the defaults of their flags.
-fn with_file(mut command: clap::Command, path: &Path, required: bool) -> Result<clap::Command, ConfigError> {
-    let refuse = |problem: String| ConfigError::File {
-        path: path.display().to_string(),
-        problem,
-    };
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !required => return Ok(command),
-        Err(error) => return Err(refuse(error.to_string())),
-    };
-    let table: toml::Table = text
-        .parse()
-        .map_err(|error: toml::de::Error| refuse(error.to_string()))?;
-    for (key, value) in table {
-        let id = key.replace('-', "_");
-        let known = id != "config"
-            && command
-                .get_arguments()
-                .any(|argument| argument.get_id() == id.as_str());
-        if !known {
-            return Err(refuse(format!(
-                "the key {key} is not an option; see `switchyard serve --help`"
-            )));
-        }
-        let text = plain_text(&value).ok_or_else(|| {
-            refuse(format!(
-                "the value of {key} must be text, a number, true or false, or a list of texts"
-            ))
-        })?;
-        let default = move |argument: clap::Arg| argument.default_value(text.clone());
-        command = command
-            .mut_arg(id.clone(), default.clone())
-            .mut_subcommand("serve", |serve| serve.mut_arg(id, default));
-    }
-    Ok(command)
-}
-
-fn plain_text(value: &toml::Value) -> Option<String> {
-    match value {
-        toml::Value::String(text) => Some(text.clone()),
-        toml::Value::Integer(number) => Some(number.to_string()),
-        toml::Value::Boolean(flag) => Some(flag.to_string()),
-        toml::Value::Array(items) => items
-            .iter()
-            .map(plain_text)
-            .collect::<Option<Vec<_>>>()
-            .map(|items| items.join(",")),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
@@ -327,32 +280,21 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gives_defaults_and_flags_win() {
+    fn a_file_speaks_of_serving_with_and_without_the_word() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("switchyard.toml");
         std::fs::write(
             &path,
-            "region = \"eu1\"\nno-rest = true\nregions = [\"us1=https://us1.test\"]\nlease-ms = 2000\n\
+            "region = \"eu1\"\nregions = [\"us1=https://us1.test\"]\n\
              outbound-allow = [\"127.0.0.0/8\", \"fd00::1\"]\n",
         )
         .unwrap();
         let path = path.to_str().unwrap();
         let line = read(&["--config", path]).unwrap();
-        assert_eq!(
-            (
-                line.serve.region.as_str(),
-                line.serve.no_rest,
-                line.serve.lease_ms
-            ),
-            ("eu1", true, 2000)
-        );
+        assert_eq!(line.serve.region, "eu1");
         assert_eq!(line.serve.regions().others["us1"], "https://us1.test");
         let allowed = line.serve.outbound_allow.iter().map(ToString::to_string);
         assert_eq!(allowed.collect::<Vec<_>>(), ["127.0.0.0/8", "fd00::1/128"]);
-        assert_eq!(
-            read(&["--config", path, "--region", "us1"]).unwrap().serve.region,
-            "us1"
-        );
         let Some(Command::Serve(serve)) = read(&["serve", "--config", path]).unwrap().command else {
             panic!("serve is a command");
         };
@@ -360,19 +302,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("switchyard.toml");
-        std::fs::write(&path, "regoin = \"eu1\"\n").unwrap();
-        let error = read(&["--config", path.to_str().unwrap()])
-            .err()
-            .unwrap()
-            .to_string();
-        assert!(error.contains("regoin"), "{error}");
+    fn what_is_wrong_is_refused() {
         assert!(read(&["--config", "/nowhere.toml"]).is_err());
         assert!(read(&["--region", "Ä"]).is_err());
         assert!(read(&["--lease-ms", "1"]).is_err());
         assert!(read(&["--outbound-allow", "127.0.0.0/8,localhost"]).is_err());
+    }
+
+    #[test]
+    fn the_master_key_has_one_source() {
+        let key = || Some("ab".repeat(32));
+        let line = read(&["serve"]).unwrap().with_master_key(key()).unwrap();
+        let Some(Command::Serve(serve)) = line.command else {
+            panic!("serve is a command");
+        };
+        assert!(serve.master_key.is_some());
+        for arguments in [
+            &["--master-key-file", "f"][..],
+            &["serve", "--master-key-file", "f"],
+        ] {
+            let refused = read(arguments).unwrap().with_master_key(key()).err().unwrap();
+            assert!(matches!(refused, ConfigError::TwoMasterKeys));
+            assert!(!refused.to_string().contains("abab"), "{refused}");
+            assert!(read(arguments).unwrap().with_master_key(None).is_ok());
+        }
     }
 
     #[test]

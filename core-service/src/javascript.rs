@@ -1,10 +1,14 @@
-//! Whether custom functions are JavaScript: their code is parsed where it is saved and never run here.
+//! Whether code is JavaScript: it is parsed where it is saved and never run here.
 //!
 //! Parsing is the JavaScript engine's own, in a heap and a stack of fixed size that live for one check. Code is checked
-//! as strict code. Deliberately absent: running it, which is for a process of its own.
+//! as strict code. Deliberately absent: running it, which is for the sandbox.
+
+mod mentions;
 
 use rquickjs::context::intrinsic::{Eval, RegExpCompiler};
 use rquickjs::{CatchResultExt as _, CaughtError, Context, Module, Runtime};
+
+pub use mentions::Mentions;
 
 /// How much memory a check may take, in bytes; far more than code of the greatest size needs.
 const MEMORY: usize = 64 << 20;
@@ -58,14 +62,26 @@ pub fn is_parameter_name(name: &str) -> Result<bool, CodeProblem> {
     }
 }
 
+/// Checks that code is the body of an async function over these parameters.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_async_body(parameters: &[&str], code: &str) -> Result<(), CodeProblem> {
+    check_body_of("async ", parameters, code)
+}
+
+fn check_body(parameters: &[&str], code: &str) -> Result<(), CodeProblem> {
+    check_body_of("", parameters, code)
+}
+
 /// Checks a body in three places. What follows a body that ends early would have to continue an expression, an object
 /// and a class at once, and nothing does.
-fn check_body(parameters: &[&str], code: &str) -> Result<(), CodeProblem> {
+fn check_body_of(kind: &str, parameters: &[&str], code: &str) -> Result<(), CodeProblem> {
     let list = parameters.join(", ");
     [
-        (format!("(function({list}) {{"), "})"),
-        (format!("({{ method({list}) {{"), "} })"),
-        (format!("(class {{ method({list}) {{"), "} })"),
+        (format!("({kind}function({list}) {{"), "})"),
+        (format!("({{ {kind}method({list}) {{"), "} })"),
+        (format!("(class {{ {kind}method({list}) {{"), "} })"),
     ]
     .iter()
     .try_for_each(|(before, after)| check(before, code, after))

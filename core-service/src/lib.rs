@@ -12,6 +12,7 @@ pub mod connectors;
 pub mod credentials;
 pub mod error;
 pub mod form;
+pub mod functions;
 pub mod id;
 pub mod javascript;
 pub mod metrics;
@@ -21,6 +22,7 @@ pub mod outbound;
 pub mod pages;
 pub mod people;
 pub mod runtime;
+pub mod sandbox;
 pub mod secret;
 pub mod services;
 pub mod store;
@@ -44,6 +46,7 @@ use crate::bootstrap::{BootstrapError, FirstKey};
 use crate::config::ServeOptions;
 use crate::connectors::{Apps, ManifestError};
 use crate::credentials::Credentials;
+use crate::functions::WithFunctions;
 use crate::metrics::Metrics;
 use crate::nodes::Registry;
 use crate::nodes::http::HttpCaller;
@@ -51,6 +54,7 @@ use crate::operations::Health;
 use crate::outbound::Outbound;
 use crate::people::People;
 use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
+use crate::sandbox::{Sandbox, SandboxConfig, SandboxError};
 use crate::services::{Services, WebhookTargets};
 use crate::store::{Store, StoreError};
 use crate::triggers::Triggers;
@@ -64,12 +68,10 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 pub struct Core {
     store: Store,
     runtime: Runtime,
-    people: People,
     routes: Routes,
     access: AccessLayer,
     metrics: Metrics,
     health: Health,
-    credentials: Credentials,
 }
 
 /// A core that cannot start.
@@ -84,6 +86,9 @@ pub enum OpenError {
     /// The runtime.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+    /// The processes for user code.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
     /// An app of the catalog.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
@@ -106,6 +111,7 @@ impl Core {
         let store = Store::open(&options.database()?).await?;
         let secrets = bootstrap::secrets(options, &store).await?;
         let first_key = bootstrap::first_start(options, &store, &secrets.hasher).await?;
+        let sandbox = Sandbox::start(sandbox_config(options)).await?;
         let apps = Apps::built_in()?;
         let outbound = Outbound::new(&options.outbound_allow);
         let credentials = Credentials::new(store.clone(), secrets.vault.clone(), apps.clone());
@@ -118,8 +124,10 @@ impl Core {
         let mut registry = Registry::new();
         registry.add_data_kinds(&store, &variables);
         registry.add_request_kinds(&apps, &http);
+        registry.add_code_kinds(&sandbox);
         let registry = Arc::new(registry);
-        let surroundings = Arc::new(WithVariables::new(variables.clone(), Arc::new(NoSurroundings)));
+        let functions = Arc::new(WithFunctions::new(sandbox.clone(), Arc::new(NoSurroundings)));
+        let surroundings = Arc::new(WithVariables::new(variables.clone(), functions));
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
         let triggers = Triggers::start(store.clone(), runtime.clone());
         let metrics = Metrics::new(runtime.clone(), triggers);
@@ -140,14 +148,15 @@ impl Core {
             store: store.clone(),
             runtime: runtime.clone(),
             registry,
+            sandbox,
             apps,
-            credentials: credentials.clone(),
+            credentials,
             outbound,
             http,
             targets: WebhookTargets::new(store.clone(), variables.clone()),
             vault: secrets.vault,
             variables,
-            people: people.clone(),
+            people,
             gate: gate.clone(),
             hasher: secrets.hasher,
             region: options.region.as_str().into(),
@@ -160,12 +169,10 @@ impl Core {
             Self {
                 store,
                 runtime,
-                people,
                 routes,
                 access,
                 metrics,
                 health,
-                credentials,
             },
             first_key,
         ))
@@ -176,7 +183,7 @@ impl Core {
         self.access.layer(self.routes.clone())
     }
 
-    /// `/readyz`, `/metrics` and the pages for people, for whoever serves HTTP.
+    /// `/readyz` and `/metrics`, for whoever serves HTTP.
     pub fn operations(&self) -> axum::Router {
         operations::router(
             self.store.clone(),
@@ -184,12 +191,6 @@ impl Core {
             self.metrics.clone(),
             self.health.clone(),
         )
-        .merge(pages::invitation::router(self.store.clone()))
-        .merge(pages::answer::router(self.people.clone()))
-        .merge(pages::connect::router(
-            self.store.clone(),
-            self.credentials.clone(),
-        ))
     }
 
     /// Serves gRPC until the shutdown comes and what is in flight is done.
@@ -234,6 +235,16 @@ impl Core {
     pub async fn drain(&self, patience: Duration) {
         self.runtime.drain(patience).await;
         self.store.close().await;
+    }
+}
+
+/// How user code is run, as the operator says.
+fn sandbox_config(options: &ServeOptions) -> SandboxConfig {
+    // Not by its path, where an update may have put another binary by now.
+    let config = SandboxConfig::new("/proc/self/exe".into());
+    match options.code_workers {
+        Some(workers) => config.with_workers(workers.into()),
+        None => config,
     }
 }
 

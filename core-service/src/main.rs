@@ -20,9 +20,12 @@ const DRAIN_REQUESTS: Duration = Duration::from_secs(4);
 const DRAIN_RUNS: Duration = Duration::from_secs(4);
 
 fn main() -> ExitCode {
+    if let Some(ended) = core_service::sandbox::worker::main(std::env::args_os().skip(1)) {
+        return ended;
+    }
     let command_line = match CommandLine::read(std::env::args_os()) {
         Ok(command_line) => command_line,
-        Err(ConfigError::CommandLine(error)) => error.exit(),
+        Err(ConfigError::Options(configuration::Error::CommandLine(error))) => error.exit(),
         Err(error) => return fail(&error),
     };
     let ran = tokio::runtime::Runtime::new()

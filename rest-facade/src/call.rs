@@ -62,12 +62,13 @@ impl Call<'_> {
         }
     }
 
-    /// Asks whether the caller may call the method at all.
-    pub async fn authorize(mut self) -> Result<(), Status> {
+    /// Asks whether the caller may call the method at all. Gives what an answer's metadata would tell.
+    pub async fn authorize(mut self) -> Result<MetadataMap, Status> {
         let yes = tonic::metadata::MetadataValue::from_static("1");
         self.metadata.insert(AUTHORIZE_ONLY, yes);
         // A yes is a status without a message, which only a stream may be.
-        self.streaming(Bytes::new()).await.map(drop)
+        let yes = self.streaming(Bytes::new()).await?;
+        Ok(yes.into_parts().0)
     }
 
     async fn once(&self, metadata: MetadataMap, message: Bytes) -> Result<Response<Bytes>, Status> {

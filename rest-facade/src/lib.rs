@@ -13,6 +13,8 @@ mod events;
 mod hooks;
 mod metadata;
 pub mod openapi;
+mod pages;
+mod raw;
 mod request_id;
 mod routes;
 mod server;
@@ -61,7 +63,8 @@ impl Default for FacadeConfig {
     }
 }
 
-/// The whole REST API over a core: every route of the contract, webhooks, `openapi.json` and `/healthz`.
+/// The whole REST API over a core: every route of the contract, webhooks, `openapi.json`, `/healthz`, and the core's
+/// pages for people.
 ///
 /// The router answers unknown paths itself, so what is merged into it must not have a fallback of its own.
 pub fn router(core: CoreService, config: FacadeConfig) -> Router {
@@ -71,7 +74,7 @@ pub fn router(core: CoreService, config: FacadeConfig) -> Router {
         .merge(hooks::routes(&facade))
         .merge(openapi::routes())
         .route("/healthz", axum::routing::get(async || "ok\n"));
-    routes::with_fallbacks(router).layer(axum::middleware::from_fn(request_id::assign))
+    routes::with_fallbacks(router, &facade).layer(axum::middleware::from_fn(request_id::assign))
 }
 
 /// `/readyz`: 200 while a core answers gRPC health checks, 503 otherwise. For a facade on a machine of its own; the

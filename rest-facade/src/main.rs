@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, ValueEnum};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use rest_facade::{CoreService, CoreTls, FacadeConfig, ServeOptions};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -17,6 +17,9 @@ use tracing_subscriber::EnvFilter;
 #[derive(Debug, Parser)]
 #[command(name = "rest-facade", version)]
 struct Arguments {
+    /// TOML file with these options as keys; `switchyard.toml` of the working directory when it exists.
+    #[arg(long, env = "SWITCHYARD_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Addresses of the cores, separated by commas; requests go to them in turn.
     #[arg(long, env = "SWITCHYARD_CORE", value_delimiter = ',', required = true)]
     core: Vec<String>,
@@ -69,7 +72,14 @@ enum LogFormat {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::read() {
+        Ok(arguments) => arguments,
+        Err(configuration::Error::CommandLine(error)) => error.exit(),
+        Err(error) => {
+            eprintln!("rest-facade: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     log_to_stderr(EnvFilter::new(&arguments.log), arguments.log_format);
     match run(arguments).await {
         Ok(()) => ExitCode::SUCCESS,
@@ -77,6 +87,15 @@ async fn main() -> ExitCode {
             tracing::error!(error = &*error, "rest-facade cannot start");
             ExitCode::FAILURE
         }
+    }
+}
+
+impl Arguments {
+    /// Reads flags, environment and file.
+    fn read() -> Result<Self, configuration::Error> {
+        let given: Vec<_> = std::env::args_os().collect();
+        let matches = configuration::read(Self::command(), &[], &given)?;
+        Ok(Self::from_arg_matches(&matches)?)
     }
 }
 

@@ -20,6 +20,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use crate::call::Call;
 use crate::events;
 use crate::metadata;
+use crate::pages;
 use crate::request_id;
 use crate::status::{Failure, JSON};
 use crate::transcode::{self, AnswerError, Incoming, Outgoing, OutgoingEvent};
@@ -71,27 +72,19 @@ pub(crate) fn api(facade: &Arc<Facade>) -> Router {
     })
 }
 
-/// Answers in the error envelope for what is not a route: 404, and 405 with `Allow`.
-pub(crate) fn with_fallbacks(router: Router) -> Router {
+/// Answers in the error envelope for what is not a route: 405 with `Allow`, and 404 when it is no page either.
+pub(crate) fn with_fallbacks(router: Router, facade: &Arc<Facade>) -> Router {
+    let facade = facade.clone();
     router
         .method_not_allowed_fallback(async |request: Request| {
-            refuse(
-                &request,
-                ErrorReason::MethodNotAllowed,
-                "This path has other methods; see the Allow header.",
-            )
+            let message = "This path has other methods; see the Allow header.";
+            Failure::new(ErrorReason::MethodNotAllowed, message)
+                .into_response(&request_id::of(request.extensions()))
         })
-        .fallback(async |request: Request| {
-            refuse(
-                &request,
-                ErrorReason::NotFound,
-                "There is no such path; see /api/v1/openapi.json.",
-            )
+        .fallback(move |request: Request| {
+            let facade = facade.clone();
+            async move { pages::serve(&facade, request).await }
         })
-}
-
-fn refuse(request: &Request, reason: ErrorReason, message: &str) -> Response {
-    Failure::new(reason, message).into_response(&request_id::of(request.extensions()))
 }
 
 /// The parameters of a path, in order.
@@ -153,7 +146,10 @@ impl Endpoint {
         let answer = match self.message(facade, &path, &parts, body).await {
             Ok(message) => self.answer(facade, call, message, &parts).await,
             // Who may not call at all does not learn what is wrong with the request.
-            Err(refusal) => Err(call.authorize().await.map_or_else(Failure::from, |()| refusal)),
+            Err(refusal) => Err(match call.authorize().await {
+                Ok(metadata) => refusal.telling(&metadata),
+                Err(status) => status.into(),
+            }),
         };
         answer.unwrap_or_else(|failure| failure.into_response(&id))
     }

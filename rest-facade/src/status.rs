@@ -5,6 +5,7 @@ use axum::response::Response;
 use contract::v1::{Error, ErrorDetail, ErrorReason, ErrorResponse};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
@@ -56,6 +57,12 @@ impl Failure {
             details,
             ..Self::new(ErrorReason::ValidationError, message)
         }
+    }
+
+    /// With what the metadata of an answer tells, such as how the caller stands to its rate limit.
+    pub fn telling(mut self, metadata: &MetadataMap) -> Self {
+        *self.headers = metadata::to_headers(metadata);
+        self
     }
 
     /// Something that must not happen did; the log tells why.

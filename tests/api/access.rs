@@ -8,7 +8,7 @@ use contract::v1::{MemberRole, RevokeApiKeyRequest, Scope, SetPlanRequest, Updat
 use core_service::auth::ApiKeyText;
 use http::Method;
 use serde_json::{Value, json};
-use test_support::{Answer, Api, at_most, graphs, text, until};
+use test_support::{Answer, Api, graphs, text, until};
 
 use crate::world::{OTHER_REGION, World};
 
@@ -24,7 +24,6 @@ on_both_databases!(
     plans_open_the_door,
     the_scheme_is_bearer,
     each_answer_has_a_request_id,
-    reads_and_writes_have_their_rates,
 );
 
 /// Every REST route.
@@ -451,57 +450,4 @@ async fn each_answer_has_a_request_id(world: &World) {
         assert!(given != id && !given.is_empty() && !made.contains(&given));
         made.push(given);
     }
-}
-
-async fn reads_and_writes_have_their_rates(world: &World) {
-    let unlimited = world.api.get("/workflows").await;
-    assert_eq!((unlimited.status, unlimited.header("ratelimit")), (200, ""));
-    let plan = format!("rated-{}", world.organization.to_lowercase());
-    let rated = SetPlanRequest {
-        id: plan.clone(),
-        read_rpm: Some(at_most(3)),
-        write_rpm: Some(at_most(2)),
-        ..Default::default()
-    };
-    world.admin.plan(rated).await;
-    let change = UpdateOrganizationRequest {
-        organization_id: world.organization.clone(),
-        plan_id: Some(plan),
-        ..Default::default()
-    };
-    world.admin.change(change).await;
-    for _ in 0..3 {
-        let answer = world.api.get("/workflows").await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        assert!(!answer.header("ratelimit").is_empty() && !answer.header("ratelimit-policy").is_empty());
-    }
-    let refused = world.api.get("/workflows").await;
-    let error = refused.error(429, "RATE_LIMITED");
-    let wait = error["retry_after_s"].as_i64().unwrap();
-    assert!((1..=60).contains(&wait), "{error}");
-    assert_eq!(refused.header("retry-after"), wait.to_string());
-    assert!(!refused.header("ratelimit").is_empty());
-    // Writes are counted apart; what is refused for its body counts too.
-    let _ = world
-        .api
-        .post("/workflows", json!({ "name": "x" }))
-        .await
-        .data(201);
-    world.api.post("/workflows", json!({})).await.invalid("name");
-    world
-        .api
-        .post("/workflows", json!({ "name": "x" }))
-        .await
-        .error(429, "RATE_LIMITED");
-    // Another key has a share of its own.
-    let other = world
-        .admin
-        .key(&world.organization, &world.owner, &[], None)
-        .await;
-    let _ = world
-        .api
-        .with_key(Some(&other.api_key))
-        .get("/workflows")
-        .await
-        .page();
 }

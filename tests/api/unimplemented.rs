@@ -230,6 +230,12 @@ fn message(method: &str) -> Vec<u8> {
             ..Default::default()
         }
         .encode_to_vec(),
+        "ServePage" => v1::ServePageRequest {
+            method: "GET".to_owned(),
+            path: "/".to_owned(),
+            ..Default::default()
+        }
+        .encode_to_vec(),
         "SetPlan" => v1::SetPlanRequest {
             id: name(),
             ..Default::default()

@@ -349,7 +349,12 @@ async fn the_master_key_is_rotated_while_serving(world: &World) {
         rotated.unwrap().into_inner().master_key_version
     };
     let first = rotate().await;
-    assert!(rotate().await > first);
+    let second = rotate().await;
+    assert!(second > first);
+    let told = format!("/activity?action=master_key.rotated&targetId={second}");
+    let told = world.api.get(told).await.data(200);
+    assert_eq!(told["events"].as_array().unwrap().len(), 1, "{told}");
+    assert_eq!(told["events"][0]["actorUserId"], Value::Null);
     let new = std::fs::read_to_string(&file).unwrap();
     assert_eq!(new.lines().count(), 1);
     assert_ne!(old, new);

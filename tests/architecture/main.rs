@@ -203,6 +203,7 @@ fn migrations_are_paired() {
 fn each_file_says_what_it_is_for_and_is_one_thing() {
     let folders = [
         "proto",
+        "configuration/src",
         "core-service/src",
         "core-service/engine/src",
         "rest-facade/src",

@@ -4,7 +4,7 @@
 //! workflow runs through at once, the other waits in the middle. The server is killed when some random number of calls
 //! has been acknowledged, and started again. Then all calls are sent once more, under their ids, as a careful sender
 //! would. Exactly one run per id must exist, the acknowledged ones under their first run ids, and all must succeed with
-//! each node recorded once.
+//! each node recorded once. What they cost is what the organization's credits lack.
 //!
 //! `SWITCHYARD_CRASH_ROUNDS` (20) makes it longer, `SWITCHYARD_CRASH_SEED` repeats a round's choices.
 
@@ -22,9 +22,13 @@ mod schedules;
 use std::collections::BTreeSet;
 
 use callers::{Hook, Ledger, Sent};
+use contract::v1::UpdateOrganizationRequest;
+use core_service::store::{DatabaseUrl, Store};
 use random::Random;
 use serde_json::{Value, json};
-use test_support::{Api, Server, ServerOptions, ShowLog, postgres_or_skip, text, together, until, workload};
+use test_support::{
+    Api, Server, ServerOptions, ShowLog, at_most, postgres_or_skip, text, together, until, workload,
+};
 
 /// Calls of one round.
 const CALLS: usize = 240;
@@ -57,17 +61,69 @@ async fn crash_again_and_again(database_url: Option<String>) {
         ..ServerOptions::default()
     };
     let mut server = Server::start(options).await;
+    let account = Account::open(&server).await;
     let mut found_under_way = 0;
     for round in 0..rounds {
         let seed = seed.wrapping_add(round);
         eprintln!("round {round} of {rounds}: SWITCHYARD_CRASH_SEED={seed}");
-        found_under_way += crash_once(&mut server, Random::new(seed)).await;
+        found_under_way += crash_once(&mut server, &account.api, Random::new(seed)).await;
+        account.is_balanced().await;
     }
     // One round may be over before it begins; many are not.
     assert!(
         found_under_way > 0 || rounds < 5,
         "no crash found a run under way"
     );
+}
+
+/// More credits than all rounds can use.
+const CREDITS: i64 = 1_000_000_000;
+
+/// The organization's credits: what is used of them, and what is left, are always what there was.
+struct Account {
+    store: Store,
+    /// Its owner's.
+    api: Api,
+    organization_id: String,
+}
+
+impl Account {
+    async fn open(server: &Server) -> Self {
+        let url: DatabaseUrl = match server.database_url() {
+            Some(url) => url.parse().unwrap(),
+            None => DatabaseUrl::Sqlite(server.data_dir().join("switchyard.db")),
+        };
+        let store = Store::open(&url).await.unwrap();
+        let admin = server.admin().await;
+        let made = admin.organization("Crashing", None).await;
+        let change = UpdateOrganizationRequest {
+            organization_id: made.organization_id.clone(),
+            credits: Some(at_most(CREDITS)),
+            ..Default::default()
+        };
+        admin.change(change).await;
+        Self {
+            store,
+            api: server.api(Some(&made.api_key)),
+            organization_id: made.organization_id,
+        }
+    }
+
+    async fn is_balanced(&self) {
+        let api = &self.api;
+        let mut used = 0.0;
+        for workflow in api.all_pages("/workflows?limit=200").await {
+            let path = format!("/runs?workflowId={}&limit=200", text(&workflow["id"]));
+            let runs = api.all_pages(&path).await;
+            used += runs
+                .iter()
+                .filter_map(|run| run["creditsUsed"].as_f64())
+                .sum::<f64>();
+        }
+        let organization = self.store.organization(&self.organization_id).await.unwrap();
+        assert_eq!(organization.credits, Some(CREDITS - used as i64));
+        assert_eq!(organization.credits_held, 0);
+    }
 }
 
 pub(crate) fn number_from(variable: &str) -> Option<u64> {
@@ -79,10 +135,9 @@ pub(crate) fn number_from(variable: &str) -> Option<u64> {
 }
 
 /// Gives how many runs the crash found under way.
-async fn crash_once(server: &mut Server, mut random: Random) -> u64 {
-    let api = server.first_api();
-    let quick = Flow::go_live(&api, workload::graph(), 4).await;
-    let waiting = Flow::go_live(&api, workload::graph_with_wait(WAIT_SECONDS), 6).await;
+async fn crash_once(server: &mut Server, api: &Api, mut random: Random) -> u64 {
+    let quick = Flow::go_live(api, workload::graph(), 4).await;
+    let waiting = Flow::go_live(api, workload::graph_with_wait(WAIT_SECONDS), 6).await;
     let hooks = [quick.hook.clone(), waiting.hook.clone()];
     let ledger = Ledger::new(CALLS);
     let acknowledged_before = random.below(CALLS);
@@ -112,9 +167,9 @@ async fn crash_once(server: &mut Server, mut random: Random) -> u64 {
         }
     }
     for flow in [quick, waiting] {
-        flow.has_exactly(&api, &after).await;
+        flow.has_exactly(api, &after).await;
     }
-    runs_taken_over(&api).await
+    runs_taken_over(api).await
 }
 
 /// Runs of its predecessor that the server has gone on with.

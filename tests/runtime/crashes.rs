@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use core_service::runtime::StartRunError;
+use core_service::runtime::{RuntimeConfig, StartRunError};
 use core_service::store::RunStatus;
 use engine::event::EventBody;
 use engine::journal;
 use serde_json::json;
 
-use crate::graphs::{after_trigger, probe, set, start};
-use crate::world::World;
+use crate::graphs::{after_trigger, probe, set, start, wait};
+use crate::world::{World, quick};
 
 on_both_databases!(
     a_crashed_run_goes_on_from_its_last_result,
@@ -17,6 +17,7 @@ on_both_databases!(
     a_run_that_kills_its_processes_is_failed,
     a_drain_lets_executions_finish,
     a_drain_releases_what_does_not_finish,
+    a_run_that_slipped_through_is_found,
 );
 
 async fn a_crashed_run_goes_on_from_its_last_result(world: &World) {
@@ -42,6 +43,32 @@ async fn a_crashed_run_goes_on_from_its_last_result(world: &World) {
     let run = world.ended(&started.run_id).await;
     assert_eq!((run.status, run.crashes), (RunStatus::Succeeded, 1));
     assert_eq!(second.runtime.metrics().runs_taken_over, 1);
+}
+
+async fn a_run_that_slipped_through_is_found(world: &World) {
+    let config = RuntimeConfig {
+        tidy_interval: Duration::from_millis(100),
+        ..quick()
+    };
+    let process = world.process_with(config).await;
+    let graph = after_trigger(&[wait(600_000), set(json!({}))]);
+    let started = process
+        .start(start(&world.organization_id, &graph, json!({})))
+        .await
+        .unwrap();
+    let asleep = world
+        .run_when(&started.run_id, |run| run.process_id.is_none())
+        .await;
+    assert_eq!(asleep.status, RunStatus::Waiting);
+    // The process owns the run, and none of its tasks has it.
+    world
+        .execute("UPDATE runs SET process_id = (SELECT id FROM processes WHERE alive), parked = FALSE")
+        .await;
+    assert!(world.run(&started.run_id).await.process_id.is_some());
+    let found = world
+        .run_when(&started.run_id, |run| run.process_id.is_none())
+        .await;
+    assert_eq!((found.status, found.crashes), (RunStatus::Waiting, 0));
 }
 
 /// How often the journal says that the node completed.

@@ -73,5 +73,6 @@ pub(crate) fn start(organization_id: &str, graph: &Value, input: Value) -> Start
         tick: None,
         created_by: None,
         metered: false,
+        actor: None,
     }
 }

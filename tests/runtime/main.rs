@@ -24,6 +24,7 @@ macro_rules! on_both_databases {
 }
 
 mod crashes;
+mod credits;
 mod failures;
 mod graphs;
 mod probe;

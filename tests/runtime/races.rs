@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use core_service::runtime::{RequestError, Runtime};
-use core_service::store::{HumanRequestFilter, RunStatus};
+use core_service::store::{Actor, HumanRequestFilter, RunStatus};
 use engine::event::{Event, EventBody, NodeKey};
 use engine::journal;
 use serde_json::{Value, json};
@@ -97,7 +97,7 @@ fn canceller(world: &World) -> impl Fn(Runtime, String) -> Asked + Send + use<> 
     let organization_id = world.organization_id.clone();
     move |runtime, run_id| {
         let organization_id = organization_id.clone();
-        Box::pin(async move { runtime.cancel(&organization_id, &run_id).await })
+        Box::pin(async move { runtime.cancel(&Actor::default(), &organization_id, &run_id).await })
     }
 }
 
@@ -107,8 +107,8 @@ fn answerer(world: &World) -> impl Fn(Runtime, String) -> Asked + Send + use<> {
         let organization_id = organization_id.clone();
         Box::pin(async move {
             // All say the same, so that nobody can tell the winner by what the node holds.
-            let output = json!({ "by": "somebody" });
-            let answered = runtime.answer(&organization_id, &run_id, NodeKey::root(NODE), output);
+            let (actor, output) = (Actor::default(), json!({ "by": "somebody" }));
+            let answered = runtime.answer(&actor, &organization_id, &run_id, NodeKey::root(NODE), output);
             answered.await.map(drop)
         })
     }
@@ -219,7 +219,13 @@ async fn an_open_request_survives_a_crash(world: &World) {
         .call(|runtime| async move {
             let output = json!({ "by": "Ada" });
             runtime
-                .answer(&organization_id, &run_id, NodeKey::root(NODE), output)
+                .answer(
+                    &Actor::default(),
+                    &organization_id,
+                    &run_id,
+                    NodeKey::root(NODE),
+                    output,
+                )
                 .await
         })
         .await

@@ -1,7 +1,7 @@
 //! What is asked of runs: cancel, retry a node, run again; wherever the run is.
 
 use core_service::runtime::{Done, RequestError};
-use core_service::store::RunStatus;
+use core_service::store::{Actor, RunStatus};
 use engine::event::NodeKey;
 use engine::state::NodeStatus;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ on_both_databases!(
 async fn cancel(process: &Process, world: &World, run_id: &str) -> Result<(), RequestError> {
     let (organization_id, run_id) = (world.organization_id.clone(), run_id.to_owned());
     process
-        .call(|runtime| async move { runtime.cancel(&organization_id, &run_id).await })
+        .call(|runtime| async move { runtime.cancel(&Actor::default(), &organization_id, &run_id).await })
         .await
 }
 
@@ -92,7 +92,7 @@ async fn only_unfinished_runs_of_the_organization_are_cancelled(world: &World) {
     );
     let run_id = waiting.run_id.clone();
     let stranger = process
-        .call(|runtime| async move { runtime.cancel("org_other", &run_id).await })
+        .call(|runtime| async move { runtime.cancel(&Actor::default(), "org_other", &run_id).await })
         .await;
     assert_eq!(stranger, Err(RequestError::NotFound));
     assert_eq!(world.run(&waiting.run_id).await.status, RunStatus::Waiting);
@@ -122,7 +122,7 @@ async fn a_cancel_that_was_answered_stands(world: &World) {
                 let (runtime, organization_id) = (runtime.clone(), organization_id.clone());
                 probe.open(1);
                 cancels.push(tokio::spawn(async move {
-                    runtime.cancel(&organization_id, &run_id).await
+                    runtime.cancel(&Actor::default(), &organization_id, &run_id).await
                 }));
             }
             let mut answers = Vec::new();
@@ -156,7 +156,11 @@ async fn a_failed_node_runs_again_with_what_is_below(world: &World) {
         .unwrap();
     let retry = |node: i64| {
         let (organization_id, run_id) = (world.organization_id.clone(), started.run_id.clone());
-        process.call(move |runtime| async move { runtime.retry_node(&organization_id, &run_id, node).await })
+        process.call(move |runtime| async move {
+            runtime
+                .retry_node(&Actor::default(), &organization_id, &run_id, node, false)
+                .await
+        })
     };
     let failed = world.ended(&started.run_id).await;
     assert_eq!((failed.status, failed.attempt_number), (RunStatus::Failed, 1));
@@ -190,7 +194,11 @@ async fn a_rerun_is_a_new_attempt_with_the_same_input(world: &World) {
         .unwrap();
     let rerun = || {
         let (organization_id, run_id) = (world.organization_id.clone(), started.run_id.clone());
-        process.call(move |runtime| async move { runtime.rerun(&organization_id, &run_id).await })
+        process.call(move |runtime| async move {
+            runtime
+                .rerun(&Actor::default(), &organization_id, &run_id, false)
+                .await
+        })
     };
     assert_eq!(rerun().await, Err(RequestError::NotTerminal));
     world.probe.open(2);
@@ -226,8 +234,11 @@ async fn answer(
 ) -> Result<(), RequestError> {
     let (organization_id, run_id) = (world.organization_id.clone(), run_id.to_owned());
     let key = NodeKey::root(node);
-    let answered = process
-        .call(move |runtime| async move { runtime.answer(&organization_id, &run_id, key, output).await });
+    let answered = process.call(move |runtime| async move {
+        runtime
+            .answer(&Actor::default(), &organization_id, &run_id, key, output)
+            .await
+    });
     answered.await.map(drop)
 }
 
@@ -261,7 +272,13 @@ async fn one_answer_wins(world: &World) {
                 let output = json!({ "by": by });
                 tokio::spawn(async move {
                     runtime
-                        .answer(&organization_id, &run_id, NodeKey::root(2), output)
+                        .answer(
+                            &Actor::default(),
+                            &organization_id,
+                            &run_id,
+                            NodeKey::root(2),
+                            output,
+                        )
                         .await
                 })
             };

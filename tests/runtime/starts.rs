@@ -7,7 +7,7 @@ use core_service::store::{IdempotencyKey, RunStatus};
 use serde_json::json;
 
 use crate::graphs::{after_trigger, probe, set, start};
-use crate::world::{World, quick};
+use crate::world::{LOOK_AGAIN_AFTER, PATIENCE, World, quick};
 
 on_both_databases!(
     one_key_starts_one_run,
@@ -70,25 +70,43 @@ async fn a_start_outlives_its_caller(world: &World) {
     let process = world.process().await;
     let graph = after_trigger(&[probe("ok")]);
     let start = start(&world.organization_id, &graph, json!({}));
-    process
-        .call(|runtime| async move {
-            let calling = tokio::spawn(async move { runtime.start_run(start).await });
-            // Not before the caller has handed the run in.
-            tokio::task::yield_now().await;
-            calling.abort();
-            let _aborted = calling.await;
-        })
+    let workflow_id = start.workflow_id.clone();
+    let runs = || {
+        world
+            .store
+            .list_runs(&world.organization_id, &workflow_id, None, None, 10)
+    };
+    // The graph is stored, so that the next start has nothing to write before its run.
+    let first = process.start(start.clone()).await.unwrap().run_id;
+    world.ended(&first).await;
+    let without_writes = world.without_writes().await;
+    let calling = process
+        .call(|runtime| async move { tokio::spawn(async move { runtime.start_run(start).await }) })
         .await;
-    // Started or not: nothing in between. A run that was started goes on without its caller.
-    let workflow_id = "wf_00000000000000000000000001";
-    let runs = world
-        .store
-        .list_runs(&world.organization_id, workflow_id, None, None, 10)
-        .await
-        .unwrap();
-    for run in runs {
-        assert_eq!(world.ended(&run.id).await.status, RunStatus::Succeeded);
-    }
+    // The caller has handed the run in, and goes before it can be durable.
+    let handed_in = async {
+        while process.runtime.metrics().runs_live == 0 {
+            tokio::time::sleep(LOOK_AGAIN_AFTER).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, handed_in).await.unwrap();
+    calling.abort();
+    assert!(calling.await.is_err_and(|error| error.is_cancelled()));
+    assert_eq!(runs().await.unwrap().len(), 1);
+    drop(without_writes);
+    let started = async {
+        loop {
+            let mut runs = runs().await.unwrap();
+            runs.retain(|run| run.id != first);
+            if let Some(run) = runs.pop() {
+                return run;
+            }
+            tokio::time::sleep(LOOK_AGAIN_AFTER).await;
+        }
+    };
+    let run = tokio::time::timeout(PATIENCE, started).await.unwrap();
+    assert_eq!(world.ended(&run.id).await.status, RunStatus::Succeeded);
+    assert_eq!(world.probe.count(), 2);
 }
 
 async fn overload_is_refused_and_what_was_accepted_finishes(world: &World) {

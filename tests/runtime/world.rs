@@ -9,13 +9,14 @@ use core_service::runtime::{
     NoSurroundings, Report, Runtime, RuntimeConfig, StartRun, StartRunError, Started,
 };
 use core_service::store::{Actor, DatabaseUrl, Founding, Run, Store};
+use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use test_support::TemporaryDirectory;
 
 use crate::probe::Probe;
 
 /// Longer than anything takes; reaching it is a failure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
+pub(crate) const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 pub(crate) struct World {
     pub(crate) store: Store,
@@ -82,6 +83,33 @@ impl World {
         }
     }
 
+    /// Does something to the database behind everybody's back.
+    pub(crate) async fn execute(&self, sql: &'static str) {
+        let mut backdoor = self.backdoor().await;
+        backdoor.execute(sql).await;
+    }
+
+    /// Keeps everybody else from writing runs until the guard is dropped. Reading goes on.
+    pub(crate) async fn without_writes(&self) -> Backdoor {
+        let mut backdoor = self.backdoor().await;
+        let lock = match &self.url {
+            DatabaseUrl::Sqlite(_) => "BEGIN IMMEDIATE",
+            DatabaseUrl::Postgres(_) => "BEGIN; LOCK TABLE runs IN SHARE MODE",
+        };
+        backdoor.execute(lock).await;
+        backdoor
+    }
+
+    async fn backdoor(&self) -> Backdoor {
+        match &self.url {
+            DatabaseUrl::Sqlite(file) => {
+                let url = format!("sqlite://{}", file.display());
+                Backdoor::Sqlite(SqliteConnection::connect(&url).await.unwrap())
+            }
+            DatabaseUrl::Postgres(url) => Backdoor::Postgres(PgConnection::connect(url).await.unwrap()),
+        }
+    }
+
     pub(crate) fn is_sqlite(&self) -> bool {
         self.database.is_none()
     }
@@ -135,6 +163,22 @@ impl World {
     /// The run once it has ended.
     pub(crate) async fn ended(&self, run_id: &str) -> Run {
         self.run_when(run_id, |run| run.status.is_terminal()).await
+    }
+}
+
+/// A connection of the test's own.
+pub(crate) enum Backdoor {
+    Sqlite(SqliteConnection),
+    Postgres(PgConnection),
+}
+
+impl Backdoor {
+    async fn execute(&mut self, sql: &'static str) {
+        match self {
+            Self::Sqlite(connection) => sqlx::raw_sql(sql).execute(connection).await.map(drop),
+            Self::Postgres(connection) => sqlx::raw_sql(sql).execute(connection).await.map(drop),
+        }
+        .unwrap();
     }
 }
 

@@ -1,13 +1,17 @@
 //! The trail: written with the change, found by what it tells.
 
-use core_service::store::{Activity, ActivityFilter, Actor, Position, WorkflowChange};
+use core_service::store::{
+    Activity, ActivityFilter, Actor, NewRun, Plan, Position, RunActivity, RunBatch, WorkflowChange,
+};
 
 use crate::fixture::Fixture;
 
 on_both_databases!(
     a_write_leaves_its_trace,
     pages_hold_everything_once,
-    a_refused_write_leaves_none
+    a_refused_write_leaves_none,
+    a_run_brings_its_entries_or_is_not_there,
+    a_plan_concerns_whoever_is_on_it,
 );
 
 async fn trail(fixture: &Fixture, filter: &ActivityFilter) -> Vec<Activity> {
@@ -121,4 +125,67 @@ async fn a_refused_write_leaves_none(fixture: &Fixture) {
         .await
         .unwrap();
     assert_eq!(trail(fixture, &ActivityFilter::default()).await, before);
+}
+
+async fn a_run_brings_its_entries_or_is_not_there(fixture: &Fixture) {
+    let lease = fixture.lease().await;
+    let started_in = |organization_id: &str| NewRun {
+        activity: vec![RunActivity {
+            organization_id: organization_id.to_owned(),
+            actor: fixture.actor(),
+            action: "run.started",
+        }],
+        ..fixture.run("wf_1")
+    };
+    let run = started_in(fixture.organization_id());
+    let run_id = run.id.clone();
+    fixture.start(&lease, vec![run, fixture.run("wf_1")]).await;
+    let started = ActivityFilter {
+        action: Some("run.started".to_owned()),
+        ..ActivityFilter::default()
+    };
+    let entries = trail(fixture, &started).await;
+    assert_eq!(entries.len(), 1);
+    assert_eq!(
+        (entries[0].target_type.as_str(), &entries[0].target_id),
+        ("run", &run_id)
+    );
+    assert_eq!(entries[0].actor_user_id, fixture.actor().user_id);
+    // An entry that cannot be written takes its run with it.
+    let run = started_in("org_none");
+    let run_id = run.id.clone();
+    let batch = RunBatch {
+        creates: vec![run],
+        ..RunBatch::default()
+    };
+    assert!(fixture.store.commit_runs(&lease, &batch).await.is_err());
+    assert!(
+        fixture
+            .store
+            .run(fixture.organization_id(), &run_id)
+            .await
+            .is_err()
+    );
+}
+
+async fn a_plan_concerns_whoever_is_on_it(fixture: &Fixture) {
+    let store = &fixture.store;
+    let other = crate::fixture::organization(store).await;
+    let plan = store.plan("unlimited").await.unwrap();
+    let mine = Plan {
+        id: "mine".to_owned(),
+        ..plan.clone()
+    };
+    store.put_plan(&Actor::default(), &mine).await.unwrap();
+    let told = ActivityFilter {
+        action: Some("plan.updated".to_owned()),
+        ..ActivityFilter::default()
+    };
+    assert_eq!(trail(fixture, &told).await, [], "nobody is on it");
+    store.put_plan(&Actor::default(), &plan).await.unwrap();
+    let entries = trail(fixture, &told).await;
+    assert_eq!(entries.len(), 1);
+    assert_eq!(entries[0].target_id, "unlimited");
+    let theirs = store.list_activity(&other.organization_id, &told, None, 10).await;
+    assert_eq!(theirs.unwrap().len(), 1);
 }

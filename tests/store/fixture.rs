@@ -116,6 +116,7 @@ impl Fixture {
             tick: None,
             segments: vec![segment(0)],
             timers: Vec::new(),
+            activity: Vec::new(),
         }
     }
 
@@ -149,7 +150,7 @@ impl Fixture {
     }
 
     pub(crate) async fn commit(&self, lease: &Lease, batch: RunBatch) -> Vec<CreateOutcome> {
-        self.store.commit_runs(lease, &batch).await.unwrap()
+        self.store.commit_runs(lease, &batch).await.unwrap().creates
     }
 }
 

@@ -95,7 +95,7 @@ async fn equal_keys_from_many_processes_start_one_run(fixture: &Fixture) {
         }
         commits.push(tokio::spawn(async move {
             let ids: Vec<String> = creates.iter().map(|run| run.id.clone()).collect();
-            let outcomes = store.commit_runs(&lease, &batch(creates)).await.unwrap();
+            let outcomes = store.commit_runs(&lease, &batch(creates)).await.unwrap().creates;
             ids.into_iter().zip(outcomes).collect::<Vec<_>>()
         }));
     }

@@ -123,7 +123,7 @@ async fn seats_are_never_exceeded(fixture: &Fixture) {
     let mut plan: Plan = store.plan("unlimited").await.unwrap();
     plan.id = "three".to_owned();
     plan.seats = Some(3);
-    store.put_plan(&plan).await.unwrap();
+    store.put_plan(&Actor::default(), &plan).await.unwrap();
     let change = OrganizationChange {
         plan_id: Some(plan.id),
         ..OrganizationChange::default()

@@ -1,7 +1,8 @@
 //! Credits: held by a start, paid by what is executed, refused when none is left.
 
 use core_service::store::{
-    Actor, CreateOutcome, Driver, NewRun, OrganizationChange, RunBatch, RunChange, RunStatus,
+    Actor, ChangeOutcome, CommitError, CreateOutcome, Driver, Lease, NewRun, OrganizationChange, RunBatch,
+    RunChange, RunStatus, Segment, StoreError,
 };
 
 use crate::fixture::{Fixture, key, segment, summary};
@@ -13,6 +14,9 @@ on_both_databases!(
     a_replay_is_never_refused,
     unlimited_credits_are_never_short,
     parallel_starts_do_not_overdraw,
+    a_restart_is_billed_like_a_start,
+    a_restart_that_is_written_twice_counts_once,
+    a_restart_decides_anew_whether_credits_count,
 );
 
 async fn give(fixture: &Fixture, credits: Option<i64>) {
@@ -193,7 +197,7 @@ async fn parallel_starts_do_not_overdraw(fixture: &Fixture) {
         };
         let (store, creates) = (fixture.store.clone(), vec![metered(fixture), metered(fixture)]);
         commits.push(tokio::spawn(async move {
-            store.commit_runs(&lease, &batch(creates)).await.unwrap()
+            store.commit_runs(&lease, &batch(creates)).await.unwrap().creates
         }));
     }
     let mut created = 0;
@@ -206,4 +210,122 @@ async fn parallel_starts_do_not_overdraw(fixture: &Fixture) {
     }
     assert_eq!(created, 5);
     assert_eq!(account(fixture).await, (Some(5), 5));
+}
+
+/// The second attempt of a run, which goes on or ends at once.
+fn restart(run_id: &str, metered: bool, credits_spent: i64, end: Option<RunStatus>) -> RunBatch {
+    let mut after = summary(end.unwrap_or(RunStatus::Running), Driver::This);
+    after.attempt_number = 2;
+    let change = RunChange {
+        segments: vec![Segment {
+            attempt: 2,
+            ..segment(0)
+        }],
+        summary: Some(after),
+        restarts: true,
+        ..RunChange {
+            metered,
+            ..paid(run_id, 0, credits_spent, None)
+        }
+    };
+    RunBatch {
+        changes: vec![change],
+        ..RunBatch::default()
+    }
+}
+
+/// A run that has ended and cost nothing.
+async fn ended(fixture: &Fixture, lease: &Lease, metered: bool) -> String {
+    let run = NewRun {
+        metered,
+        summary: summary(RunStatus::Cancelled, Driver::This),
+        ..fixture.run("wf_1")
+    };
+    let run_id = run.id.clone();
+    fixture.start(lease, vec![run]).await;
+    run_id
+}
+
+async fn restarted(fixture: &Fixture, lease: &Lease, batch: &RunBatch) -> ChangeOutcome {
+    let outcome = fixture.store.commit_runs(lease, batch).await.unwrap();
+    outcome.changes[0]
+}
+
+async fn a_restart_is_billed_like_a_start(fixture: &Fixture) {
+    give(fixture, Some(1)).await;
+    let lease = fixture.lease().await;
+    let run_id = ended(fixture, &lease, true).await;
+    let claimed = fixture
+        .store
+        .claim_run(&lease, fixture.organization_id(), &run_id)
+        .await;
+    assert!(claimed.is_ok());
+    let at_once = restart(&run_id, true, 1, Some(RunStatus::Succeeded));
+    give(fixture, Some(0)).await;
+    assert_eq!(
+        restarted(fixture, &lease, &at_once).await,
+        ChangeOutcome::OutOfCredits
+    );
+    let run = fixture
+        .store
+        .run(fixture.organization_id(), &run_id)
+        .await
+        .unwrap();
+    assert_eq!(
+        (run.status, run.attempt_number, run.process_id),
+        (RunStatus::Cancelled, 1, None)
+    );
+    assert_eq!(fixture.store.load_segments(&run_id, Some(2)).await.unwrap(), []);
+    give(fixture, Some(1)).await;
+    assert_eq!(restarted(fixture, &lease, &at_once).await, ChangeOutcome::Written);
+    assert_eq!(account(fixture).await, (Some(0), 0));
+
+    give(fixture, Some(1)).await;
+    let slow = ended(fixture, &lease, true).await;
+    let goes_on = restart(&slow, true, 0, None);
+    assert_eq!(restarted(fixture, &lease, &goes_on).await, ChangeOutcome::Written);
+    assert_eq!(account(fixture).await, (Some(1), 1));
+    let refused = fixture.commit(&lease, batch(vec![metered(fixture)])).await;
+    assert_eq!(refused, [CreateOutcome::OutOfCredits]);
+    let end = RunChange {
+        segments: vec![Segment {
+            attempt: 2,
+            ..segment(1)
+        }],
+        ..paid(&slow, 1, 1, Some(RunStatus::Succeeded))
+    };
+    fixture.change(&lease, end).await;
+    assert_eq!(account(fixture).await, (Some(0), 0));
+}
+
+async fn a_restart_that_is_written_twice_counts_once(fixture: &Fixture) {
+    give(fixture, Some(1)).await;
+    let lease = fixture.lease().await;
+    let run_id = ended(fixture, &lease, true).await;
+    let goes_on = restart(&run_id, true, 0, None);
+    assert_eq!(restarted(fixture, &lease, &goes_on).await, ChangeOutcome::Written);
+    // Whoever is in doubt about the commit writes it again, and learns that it is there: no credit is left for it.
+    let again = fixture.store.commit_runs(&lease, &goes_on).await;
+    assert!(
+        matches!(again, Err(CommitError::Store(StoreError::Duplicate(_)))),
+        "{again:?}"
+    );
+    assert_eq!(account(fixture).await, (Some(1), 1));
+}
+
+async fn a_restart_decides_anew_whether_credits_count(fixture: &Fixture) {
+    let lease = fixture.lease().await;
+    let (free, counted) = (
+        ended(fixture, &lease, false).await,
+        ended(fixture, &lease, true).await,
+    );
+    give(fixture, Some(1)).await;
+    restarted(fixture, &lease, &restart(&free, true, 0, None)).await;
+    assert_eq!(account(fixture).await, (Some(1), 1));
+    restarted(fixture, &lease, &restart(&counted, false, 0, None)).await;
+    assert_eq!(account(fixture).await, (Some(1), 1));
+    for (run_id, metered) in [(&free, true), (&counted, false)] {
+        let run = fixture.store.run(fixture.organization_id(), run_id).await;
+        assert_eq!(run.unwrap().metered, metered);
+    }
 }

@@ -12,6 +12,7 @@ use crate::fixture::{EXPIRED, Fixture, LONG, segment, summary};
 
 on_both_databases!(
     a_process_that_was_taken_over_is_refused,
+    an_earlier_epoch_of_a_living_process_is_refused,
     a_live_process_keeps_its_runs,
     a_late_process_may_write_until_it_is_taken_over,
     crashes_are_counted_for_each_take_over,
@@ -46,6 +47,29 @@ async fn claimed(fixture: &Fixture, lease: &Lease, now: i64) -> Vec<(String, Cla
         .into_iter()
         .map(|claim| (claim.run.id, claim.cause))
         .collect()
+}
+
+async fn an_earlier_epoch_of_a_living_process_is_refused(fixture: &Fixture) {
+    let lease = fixture.lease().await;
+    let earlier = Lease {
+        epoch: lease.epoch - 1,
+        ..lease.clone()
+    };
+    let late = RunBatch {
+        creates: vec![fixture.run("wf_1")],
+        ..RunBatch::default()
+    };
+    let store = &fixture.store;
+    let committed = store.commit_runs(&earlier, &late).await;
+    assert!(matches!(committed, Err(CommitError::LeaseLost)), "{committed:?}");
+    let claimed = store.claim_runs(&earlier, 0, 1).await;
+    assert!(matches!(claimed, Err(CommitError::LeaseLost)), "{claimed:?}");
+    let renewed = store.renew_lease(&earlier).await;
+    assert!(matches!(renewed, Err(CommitError::LeaseLost)), "{renewed:?}");
+    let retired = store.retire_process(&earlier).await;
+    assert!(matches!(retired, Err(CommitError::LeaseLost)), "{retired:?}");
+    // The process itself is none the worse.
+    fixture.commit(&lease, late).await;
 }
 
 async fn a_process_that_was_taken_over_is_refused(fixture: &Fixture) {

@@ -1,7 +1,7 @@
 //! Structures: kept, changed, and no more of them than the plan allows.
 
 use core_service::store::{
-    FunctionSaved, NewFunction, NewStructure, OrganizationChange, Plan, Store, StoreError, Structure,
+    Actor, FunctionSaved, NewFunction, NewStructure, OrganizationChange, Plan, Store, StoreError, Structure,
     StructureChange, StructureCreated,
 };
 
@@ -160,7 +160,7 @@ async fn no_more_than_the_plan_allows(fixture: &Fixture) {
         structures_created: Some(3),
         ..store.plan("unlimited").await.unwrap()
     };
-    store.put_plan(&plan).await.unwrap();
+    store.put_plan(&Actor::default(), &plan).await.unwrap();
     let change = OrganizationChange {
         plan_id: Some(plan.id),
         ..OrganizationChange::default()

@@ -182,7 +182,7 @@ async fn plans_and_credits_change(fixture: &Fixture) {
         read_rpm: Some(60),
         write_rpm: Some(0),
     };
-    store.put_plan(&plan).await.unwrap();
+    store.put_plan(&Actor::default(), &plan).await.unwrap();
     assert_eq!(store.plan("small").await.unwrap(), plan);
     let change = OrganizationChange {
         plan_id: Some("small".to_owned()),

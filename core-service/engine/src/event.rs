@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::iteration::Iteration;
@@ -68,6 +69,8 @@ pub enum EventBody {
     NodeSkipped { key: NodeKey },
     /// The node was in flight and is given up.
     NodeCancelled { key: NodeKey },
+    /// An attempt at a node has written these lines; its end is the next event of the node.
+    NodeLogged { key: NodeKey, lines: Arc<[LogLine]> },
     /// A failed run goes on: the node and all below it run again.
     RunResumed { node: i64 },
     /// The run is over.
@@ -84,7 +87,7 @@ pub enum EventBody {
 }
 
 impl EventBody {
-    /// The node that the event is about; nothing for what happens to the run or to an item of a scope.
+    /// The node whose status the event changes; nothing for what happens to the run or to an item of a scope.
     pub fn node(&self) -> Option<&NodeKey> {
         match self {
             Self::NodeStarted { key }
@@ -95,7 +98,8 @@ impl EventBody {
             | Self::NodeSkipped { key }
             | Self::NodeCancelled { key }
             | Self::ItemsOpened { key, .. } => Some(key),
-            Self::RunStarted(_)
+            Self::NodeLogged { .. }
+            | Self::RunStarted(_)
             | Self::RunResumed { .. }
             | Self::RunFinished { .. }
             | Self::ItemStarted { .. }
@@ -143,6 +147,49 @@ pub struct Failure {
     pub code: String,
     /// One sentence for people.
     pub message: String,
+}
+
+/// A line that a node wrote while it was executed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// How much it matters.
+    pub level: LogLevel,
+    /// The text.
+    pub message: String,
+}
+
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// For whoever looks for a mistake.
+    Debug,
+    /// For whoever wants to know.
+    #[default]
+    Info,
+    /// Something may be wrong.
+    Warn,
+    /// Something is wrong.
+    Error,
+}
+
+impl LogLevel {
+    /// The word of the contract.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+
+    /// The level with this word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Debug, Self::Info, Self::Warn, Self::Error]
+            .into_iter()
+            .find(|level| level.as_str() == word)
+    }
 }
 
 /// How a run ended.

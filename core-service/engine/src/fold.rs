@@ -122,6 +122,11 @@ impl RunState {
                 self.slot_mut(place).finished_at_ms = Some(at_ms);
                 place
             }
+            EventBody::NodeLogged { key, lines } => {
+                let place = self.known(key)?;
+                self.slot_mut(place).log = Some(Arc::clone(lines));
+                place
+            }
             EventBody::ItemsOpened { key, items } => {
                 let place = self.begin(key, at_ms, "opening of a scope")?;
                 self.set_status(place, NodeStatus::Running);
@@ -227,6 +232,7 @@ impl RunState {
         let slot = self.slot_mut(place);
         slot.attempt += 1;
         slot.due_at_ms = None;
+        slot.log = None;
         slot.began_at_ms = Some(at_ms);
         if slot.started_at_ms.is_none() {
             slot.started_at_ms = Some(at_ms);

@@ -170,14 +170,62 @@ impl Graph {
     }
 }
 
+/// A graph as it is frozen: [`Graph::canonical_json`], read back.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FrozenGraph {
+    /// In order of id.
+    pub nodes: Vec<Node>,
+    /// In order of id.
+    pub edges: Vec<Edge>,
+    /// The custom functions that its templates and nodes call.
+    #[serde(default)]
+    pub functions: Vec<FrozenFunction>,
+}
+
+impl FrozenGraph {
+    /// The graph, and the functions it calls.
+    pub fn into_parts(self) -> (Graph, Vec<FrozenFunction>) {
+        let graph = Graph {
+            nodes: self.nodes,
+            edges: self.edges,
+            ..Graph::default()
+        };
+        (graph, self.functions)
+    }
+}
+
 /// A custom function's code as a version froze it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FrozenFunction {
+    /// `fn_`
+    pub id: String,
     /// The camelCase name expressions call it by.
     pub name: String,
+    /// In order.
+    pub parameters: Vec<FrozenParameter>,
     /// JavaScript.
     pub code: String,
+}
+
+/// A parameter of a custom function.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FrozenParameter {
+    /// Its name in the code.
+    pub name: String,
+    /// Whether a call must give it.
+    pub required: bool,
+}
+
+impl FrozenFunction {
+    /// The least and the greatest number of arguments: a parameter may be left out when it and all after it are
+    /// optional.
+    pub fn argument_count(&self) -> (usize, usize) {
+        let required = self.parameters.iter().rposition(|parameter| parameter.required);
+        (required.map_or(0, |last| last + 1), self.parameters.len())
+    }
 }
 
 #[cfg(test)]
@@ -224,7 +272,9 @@ mod tests {
             assert_ne!(graph.content_hash(&[]), changed.content_hash(&[]));
         }
         let function = FrozenFunction {
+            id: "fn_1".into(),
             name: "double".into(),
+            parameters: Vec::new(),
             code: "return 2".into(),
         };
         assert_ne!(graph.content_hash(&[]), graph.content_hash(&[function]));

@@ -61,7 +61,7 @@ pub trait External: Send + Sync {
     fn request(&self, scope: &dyn NodeScope) -> Result<Value, NodeError>;
 
     /// The output of a node that was parked and got no answer in time; it fails as `NODE_TIMEOUT` when there is none.
-    fn unanswered(&self, _scope: &dyn NodeScope) -> Result<Option<Value>, NodeError> {
+    fn timed_out(&self, _scope: &dyn NodeScope) -> Result<Option<Value>, NodeError> {
         Ok(None)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::event::{Failure, NodeKey};
+use crate::event::{Failure, LogLine, NodeKey};
 use crate::iteration::Iteration;
 use crate::plan::PlanNode;
 use crate::state::{Decision, NodeStatus, Place, RunState};
@@ -28,6 +28,8 @@ pub struct NodeReport<'a> {
     pub failure: Option<&'a Failure>,
     /// Its output; of a failed node, when its failure is handled: `{error: {code, message}}`.
     pub output: Option<&'a Arc<Value>>,
+    /// What its last attempt wrote.
+    pub log: &'a [LogLine],
     /// What it cost.
     pub credits_used: u32,
 }
@@ -72,6 +74,7 @@ impl RunState {
             finished_at_ms: slot.finished_at_ms,
             failure: slot.failure.as_ref(),
             output: slot.output.as_ref(),
+            log: slot.log.as_deref().unwrap_or_default(),
             credits_used: slot.credits,
         }
     }

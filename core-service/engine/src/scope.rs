@@ -14,8 +14,14 @@ pub trait Environment {
     fn workflow(&self) -> &Value;
     /// `$vars.NAME`, secrets included: they resolve only here, while a node executes.
     fn variable(&self, name: &str) -> Option<&Value>;
-    /// Calls a custom function.
+    /// Calls a custom function. [`EvaluationError::unanswered`] when the answer is not there yet.
     fn call_custom(&self, name: &str, arguments: Vec<Value>) -> Result<Value, EvaluationError>;
+    /// Whether an evaluation of this step lacked an answer. Nothing is recorded then: the step is taken again.
+    fn lacks_answers(&self) -> bool {
+        false
+    }
+    /// Something was recorded: answers that were needed for it are not needed any more.
+    fn recorded(&self) {}
     /// Replaces secret values inside an output before it is recorded.
     fn mask(&self, _output: &mut Value) {}
     /// Replaces secret values inside an error message before it is recorded.

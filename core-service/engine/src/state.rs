@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::event::{Failure, NodeKey, Outcome};
+use crate::event::{Failure, LogLine, NodeKey, Outcome};
 use crate::items::Opened;
 use crate::iteration::Iteration;
 use crate::plan::Plan;
@@ -114,6 +114,8 @@ pub(crate) struct Slot {
     pub(crate) due_at_ms: Option<i64>,
     pub(crate) output: Option<Arc<Value>>,
     pub(crate) failure: Option<Failure>,
+    /// What its last attempt wrote.
+    pub(crate) log: Option<Arc<[LogLine]>>,
     /// What a splitter opened, in [`RunState::opened`].
     pub(crate) opened: Option<u32>,
     /// Whether the region of a splitter delivered to its aggregator.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::driver::Driver;
-use crate::event::{Event, Failure, NodeKey, Outcome};
+use crate::event::{Event, Failure, LogLine, NodeKey, Outcome};
 use crate::failure::NodeError;
 use crate::scope::Environment;
 use crate::start::{Start, StartError};
@@ -33,6 +33,15 @@ pub enum Input {
         /// Its output or why it failed.
         result: Result<Value, NodeError>,
     },
+    /// An execution that is about to end has written these lines. Its end is the next input.
+    NodeLogged {
+        /// Which node.
+        key: NodeKey,
+        /// Which attempt, from the command that started it.
+        attempt: u32,
+        /// What it wrote.
+        lines: Vec<LogLine>,
+    },
     /// An execution goes on elsewhere: a person or another run brings its result, as [`Input::NodeFinished`].
     NodeParked {
         /// Which node.
@@ -53,7 +62,7 @@ pub enum Input {
     RetryNode(i64),
     /// The state was rebuilt from the journal: what is outstanding?
     Resume,
-    /// The last step asked to be continued.
+    /// The last step asked to be continued, perhaps because custom functions have to answer first.
     Continue,
 }
 
@@ -120,6 +129,9 @@ pub enum StepError {
     /// The run cannot start like this.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// Custom functions have not answered yet: the same input has to come again once they have.
+    #[error("custom functions have not answered yet")]
+    Unanswered,
     /// Only a run that has ended can be retried from a node.
     #[error("the run has not ended yet")]
     NotFinished,
@@ -138,6 +150,9 @@ impl RunState {
     ) -> Result<Step, StepError> {
         let mut driver = Driver::new(self, now_ms, environment);
         driver.accept(input)?;
+        if environment.lacks_answers() {
+            return Err(StepError::Unanswered);
+        }
         driver.run();
         Ok(driver.finish())
     }

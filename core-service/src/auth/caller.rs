@@ -125,11 +125,23 @@ impl Call<KeyHolder> {
 impl Call<Operator> {
     /// Who the activity feed names: nobody, the operator is no user.
     pub fn actor(&self) -> Actor {
+        self.origin.actor()
+    }
+}
+
+impl Call<Anyone> {
+    /// Who the activity feed names: nobody is known.
+    pub fn actor(&self) -> Actor {
+        self.origin.actor()
+    }
+}
+
+impl Origin {
+    fn actor(&self) -> Actor {
         Actor {
-            user_id: None,
-            api_key_id: None,
-            request_id: Some(self.origin.request_id.clone()),
-            ip: self.origin.ip.clone(),
+            request_id: Some(self.request_id.clone()),
+            ip: self.ip.clone(),
+            ..Actor::default()
         }
     }
 }

@@ -184,7 +184,7 @@ impl External for Asking {
         serde_json::to_value(request).map_err(|error| NodeError::expression(error.to_string()))
     }
 
-    fn unanswered(&self, scope: &dyn NodeScope) -> Result<Option<Value>, NodeError> {
+    fn timed_out(&self, scope: &dyn NodeScope) -> Result<Option<Value>, NodeError> {
         let output = json!({ "response": null, "respondedBy": null, "respondedAt": null, "timedOut": true });
         let Some(on_timeout) = self.params.get("onTimeout") else {
             return Ok(None);

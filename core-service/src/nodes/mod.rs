@@ -5,9 +5,11 @@
 
 mod app_module;
 mod database;
+mod function_call;
 pub mod http;
 mod http_request;
 pub mod human_input;
+mod js_code;
 mod parameters;
 mod request;
 mod structure_validate;
@@ -16,9 +18,9 @@ mod variable_set;
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::event::NodeKey;
+use engine::event::{LogLine, NodeKey};
 use engine::failure::NodeError;
 use engine::graph::NATIVE_APP;
 use engine::kind::{Kind, Kinds, NodeSpec, Registered, UnknownKind};
@@ -29,6 +31,7 @@ use self::http::HttpCaller;
 use self::http_request::{HttpRequest, HttpRequests};
 use crate::connectors::Apps;
 use crate::form::Question;
+use crate::sandbox::Sandbox;
 use crate::store::Store;
 use crate::variables::Variables;
 
@@ -65,6 +68,31 @@ pub struct Execution {
     pub request: Value,
     /// How long the attempt may take, in milliseconds; the runtime gives it up afterwards.
     pub timeout_ms: u64,
+    /// Takes what the node writes besides its output.
+    pub log: Log,
+}
+
+/// What an execution writes; the run's report shows it, whatever becomes of the execution. Clones are the same log.
+#[derive(Debug, Clone, Default)]
+pub struct Log {
+    lines: Arc<Mutex<Vec<LogLine>>>,
+}
+
+impl Log {
+    /// Adds lines.
+    pub fn write(&self, lines: Vec<LogLine>) {
+        self.lock().extend(lines);
+    }
+
+    /// Takes the lines out.
+    #[must_use]
+    pub fn take(&self) -> Vec<LogLine> {
+        std::mem::take(&mut self.lock())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<LogLine>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Execution {
@@ -131,6 +159,12 @@ impl Registry {
         };
         registry.add_executed(human_input::HumanInput, Arc::new(human_input::Park));
         registry
+    }
+
+    /// Adds the kinds that run code of users.
+    pub fn add_code_kinds(&mut self, sandbox: &Sandbox) {
+        function_call::register(self, sandbox);
+        js_code::register(self, sandbox);
     }
 
     /// Adds the kinds that keep data in the service itself.

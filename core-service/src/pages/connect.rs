@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
+use axum::{Extension, Router};
 
 use super::{Token, broken, escaped, message, page};
 use crate::connectors::{Field, FieldProblem, FieldType};
@@ -53,9 +53,17 @@ async fn show(State(desk): State<Desk>, Path(token): Path<String>) -> Response {
     }
 }
 
-async fn connect(State(desk): State<Desk>, Path(token): Path<String>, body: Bytes) -> Response {
+async fn connect(
+    State(desk): State<Desk>,
+    Path(token): Path<String>,
+    Extension(actor): Extension<Actor>,
+    body: Bytes,
+) -> Response {
     match desk.find(token).await {
-        Ok(case) => desk.finish(case, &body).await.unwrap_or_else(|refusal| refusal),
+        Ok(case) => desk
+            .finish(&actor, case, &body)
+            .await
+            .unwrap_or_else(|refusal| refusal),
         Err(refusal) => refusal,
     }
 }
@@ -83,7 +91,7 @@ impl Desk {
         })
     }
 
-    async fn finish(&self, case: Case, body: &[u8]) -> Result<Response, Response> {
+    async fn finish(&self, actor: &Actor, case: Case, body: &[u8]) -> Result<Response, Response> {
         let form: HashMap<String, String> = form_urlencoded::parse(body).into_owned().collect();
         let connection = case.opened.connection();
         let typed = match connection.read_form(&connection.missing(&case.opened.data), &form) {
@@ -99,7 +107,7 @@ impl Desk {
             .map_err(|error| broken(&error))?;
         let connected = self
             .store
-            .connect_credential(&Actor::default(), &case.token.hash(), &sealed)
+            .connect_credential(actor, &case.token.hash(), &sealed)
             .await;
         match connected.map_err(|error| broken(&error))? {
             true => Ok(message(

@@ -1,11 +1,11 @@
 //! `/invite/{token}`: where an invitee joins an organization, once.
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
+use axum::{Extension, Router};
 
 use super::{Token, broken, escaped, message, page};
 use crate::secret::Secret;
@@ -40,7 +40,12 @@ async fn show(State(store): State<Store>, Path(token): Path<String>) -> Response
     }
 }
 
-async fn accept(State(store): State<Store>, Path(token): Path<String>, body: Bytes) -> Response {
+async fn accept(
+    State(store): State<Store>,
+    Path(token): Path<String>,
+    Extension(actor): Extension<Actor>,
+    body: Bytes,
+) -> Response {
     let (token, invitation) = match find(&store, token).await {
         Ok(found) => found,
         Err(refusal) => return refusal,
@@ -54,10 +59,7 @@ async fn accept(State(store): State<Store>, Path(token): Path<String>, body: Byt
         return message(StatusCode::BAD_REQUEST, "The name is too long", &text);
     }
     let name = Some(name.as_str()).filter(|name| !name.is_empty());
-    match store
-        .accept_invitation(&Actor::default(), &token.hash(), name)
-        .await
-    {
+    match store.accept_invitation(&actor, &token.hash(), name).await {
         Ok(Accept::Joined(_)) => {
             let text = format!(
                 "You have joined as {}. Whoever runs this service can make you an API key.",

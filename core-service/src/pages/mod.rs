@@ -1,6 +1,7 @@
 //! The pages that people open in a browser, by a link that they were given. Small HTML without scripts.
 //!
-//! Such a link is a capability: no page is cached, framed, or told to other sites.
+//! Such a link is a capability: no page is cached, framed, or told to other sites. Requests arrive through
+//! `PageService`, which leaves the [`crate::store::Actor`] on them.
 
 pub mod answer;
 pub mod connect;
@@ -11,6 +12,25 @@ pub use token::Token;
 
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
+use axum::{Extension, Router};
+
+use crate::credentials::Credentials;
+use crate::people::People;
+use crate::store::Store;
+
+/// Left on the answer to a request that is for no page.
+#[derive(Clone, Copy)]
+pub struct NoPage;
+
+/// All pages.
+pub fn router(store: &Store, credentials: &Credentials, people: &People) -> Router {
+    Router::new()
+        .merge(invitation::router(store.clone()))
+        .merge(connect::router(store.clone(), credentials.clone()))
+        .merge(answer::router(people.clone()))
+        .method_not_allowed_fallback(async || (StatusCode::METHOD_NOT_ALLOWED, Extension(NoPage)))
+        .fallback(async || (StatusCode::NOT_FOUND, Extension(NoPage)))
+}
 
 const STYLE: &str = "body{font:1.125rem/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem}\
      .text{white-space:pre-wrap}.wrong{color:#b00020;margin:-.75rem 0 1rem}\

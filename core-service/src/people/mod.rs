@@ -82,7 +82,7 @@ impl People {
         }
     }
 
-    /// Gives the waiting node its answer. Of several, one wins. `user_id` is who answered, as far as that is known.
+    /// Gives the waiting node its answer. Of several, one wins. The actor's user is who answered, as far as that is known.
     ///
     /// # Errors
     /// [`AnswerError`]; the node waits on then, unless somebody else answered.
@@ -109,11 +109,8 @@ impl People {
             iteration: request.iteration.parse().unwrap_or_default(),
         };
         let (organization_id, run_id) = (&request.organization_id, &request.run_id);
-        let done = self.runtime.answer(organization_id, run_id, key, output).await?;
-        self.store
-            .record_activity(actor, organization_id, "run.answered", run_id, run_id)
-            .await?;
-        Ok(done)
+        let answered = self.runtime.answer(actor, organization_id, run_id, key, output);
+        Ok(answered.await?)
     }
 }
 

@@ -18,8 +18,6 @@ use crate::store::{ClaimCause, ClaimOne, ClaimedRun, CommitError, Run, StoreErro
 
 /// Signals read at once.
 const SIGNALS: i64 = 1_000;
-/// How often what nobody needs any more is deleted.
-const TIDY_EVERY: Duration = Duration::from_secs(60);
 /// Expired keys and effects deleted in one transaction.
 const EXPIRED_KEYS: i64 = 5_000;
 /// How long what came of a signal is kept for whoever sent it, in milliseconds.
@@ -50,7 +48,7 @@ impl Shared {
 pub(super) async fn run(shared: Arc<Shared>) {
     let mut subscription = shared.store.subscribe();
     let mut strays = HashSet::new();
-    let mut tidy_at = Instant::now() + TIDY_EVERY;
+    let mut tidy_at = Instant::now() + shared.config.tidy_interval;
     while !shared.is_draining() {
         let Some(held) = shared.lease.current() else {
             tokio::select! {
@@ -75,7 +73,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
         if Instant::now() >= tidy_at {
             strays = take_up_strays(&shared, &held, strays).await;
             tidy(&shared).await;
-            tidy_at = Instant::now() + TIDY_EVERY;
+            tidy_at = Instant::now() + shared.config.tidy_interval;
         }
         tokio::select! {
             () = sleep(pause) => {}
@@ -174,12 +172,13 @@ async fn hand_out_signals(shared: &Shared, held: &Held) -> Result<(), StoreError
         let Some(mailbox) = shared.live.mailbox(&signal.run_id) else {
             continue;
         };
-        let Some(ask) = Ask::from_signal(&signal.kind, &signal.payload) else {
+        let Some((ask, actor)) = Ask::from_signal(&signal.kind, &signal.payload) else {
             tracing::error!(kind = signal.kind, "a signal that cannot be read is ignored");
             continue;
         };
         let request = Request {
             ask,
+            actor,
             reply: None,
             signal_id: Some(signal.id),
         };

@@ -41,6 +41,8 @@ pub struct RuntimeConfig {
     pub waiting_callers_per_organization: usize,
     /// Compiled plans kept (4,096).
     pub plans: u64,
+    /// How often runs that slipped through are looked for, and what nobody needs any more is deleted (60 s).
+    pub tidy_interval: Duration,
 }
 
 impl Default for RuntimeConfig {
@@ -63,6 +65,7 @@ impl Default for RuntimeConfig {
             waiting_callers: 8_192,
             waiting_callers_per_organization: 2_048,
             plans: 4_096,
+            tidy_interval: Duration::from_secs(60),
         }
     }
 }

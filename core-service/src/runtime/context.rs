@@ -7,6 +7,7 @@ use engine::plan::Plan;
 use engine::scope::Environment;
 use serde_json::{Value, json};
 
+use super::calls::Calls;
 use super::limits::Share;
 use super::pace::Pace;
 use super::record::StartRecord;
@@ -24,26 +25,38 @@ pub(super) struct RunContext {
     pub(super) pace: Pace,
     pub(super) surroundings: Arc<dyn Surroundings>,
     pub(super) share: Arc<Share>,
+    /// Calls of custom functions; nothing when the graph calls none.
+    pub(super) calls: Option<Calls>,
     /// `$run` and `$workflow`, made when an expression asks for them.
     pub(super) roots: OnceLock<(Value, Value)>,
 }
 
 impl RunContext {
-    /// The same run at a later attempt.
-    pub(super) fn at_attempt(&self, attempt: u32) -> Self {
+    /// The same run started again, at this attempt.
+    pub(super) fn restarted(&self, attempt: u32, metered: bool) -> Self {
         Self {
             run_id: Arc::clone(&self.run_id),
             organization_id: Arc::clone(&self.organization_id),
             workflow_id: Arc::clone(&self.workflow_id),
             created_at: self.created_at,
             attempt,
-            metered: self.metered,
+            metered,
             record: self.record.clone(),
             plan: Arc::clone(&self.plan),
             pace: self.pace.clone(),
             surroundings: Arc::clone(&self.surroundings),
             share: Arc::clone(&self.share),
+            calls: self.calls.as_ref().map(|_| Calls::default()),
             roots: OnceLock::new(),
+        }
+    }
+
+    /// Brings the answers that evaluations of this run lack. Dropping the future gives the calls up; they are still
+    /// lacking then.
+    pub(super) async fn bring_answers(&self) {
+        if let Some(calls) = &self.calls {
+            let answers = self.surroundings.call_all(calls.wanted()).await;
+            calls.answer(answers);
         }
     }
 
@@ -76,7 +89,20 @@ impl Environment for RunContext {
     }
 
     fn call_custom(&self, name: &str, arguments: Vec<Value>) -> Result<Value, EvaluationError> {
-        self.surroundings.call(name, arguments)
+        match &self.calls {
+            Some(calls) => calls.ask(name, arguments),
+            None => Err(EvaluationError::new(format!("there is no function {name}"))),
+        }
+    }
+
+    fn lacks_answers(&self) -> bool {
+        self.calls.as_ref().is_some_and(Calls::are_wanted)
+    }
+
+    fn recorded(&self) {
+        if let Some(calls) = &self.calls {
+            calls.forget();
+        }
     }
 
     fn mask(&self, output: &mut Value) {

@@ -3,11 +3,12 @@
 //! Each live run is one task, so its inputs are in one order and a cancel beats whatever comes after it. What is ready
 //! at the same time becomes one segment of the journal. A run that has only to wait leaves memory.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::event::{NodeKey, RunStarted};
+use engine::scope::Environment as _;
 use engine::state::RunState;
 use engine::step::{Command, Input};
 use engine::timer::TimerKey;
@@ -20,12 +21,11 @@ use super::lease::Held;
 use super::limits::Counted;
 use super::live::Seat;
 use super::progress::Progress;
-use super::request::{Answered, Reply, Request};
+use super::request::{Answered, Done, Reply, Request};
 use super::timers::Timers;
 use crate::clock;
 use crate::form::Question;
-use crate::nodes::Executed;
-use crate::store::SignalDone;
+use crate::store::{Actor, RunActivity, SignalDone};
 
 pub(super) struct LiveRun {
     pub(super) shared: Arc<Shared>,
@@ -39,6 +39,10 @@ pub(super) struct LiveRun {
     /// The engine or the database gave up on the run once: the next time it is failed without them.
     pub(super) broken: bool,
     pub(super) executions: Executions,
+    /// What waits for answers of custom functions.
+    pub(super) held_back: VecDeque<HeldBack>,
+    /// What nodes ask people, until that they are parked is committed.
+    pub(super) questions: HashMap<NodeKey, Box<Question>>,
     pub(super) seat: Seat,
     pub(super) _counted: Counted,
 }
@@ -63,8 +67,18 @@ pub(super) struct Stretch {
     /// Sent once it is durable.
     pub(super) answers: Vec<(Reply, Answered)>,
     pub(super) signals_done: Vec<SignalDone>,
-    /// What nodes asked people when they were parked.
-    pub(super) asked: HashMap<NodeKey, Box<Question>>,
+    /// Written with it.
+    pub(super) activity: Vec<RunActivity>,
+    /// It starts the run again, which may be refused; nothing more belongs to it then.
+    pub(super) restart: Option<Restart>,
+}
+
+/// A run that had ended is to go on.
+pub(super) struct Restart {
+    /// Who asked for it.
+    pub(super) reply: Option<Reply>,
+    /// What they are told.
+    pub(super) done: Done,
 }
 
 /// What became of a stretch.
@@ -80,9 +94,30 @@ pub(super) enum Settled {
 /// Something that reached the run.
 pub(super) enum Arrival {
     Input(Input),
-    /// A node is parked, and people are asked.
-    Asked(NodeKey, Box<Question>, Input),
     Request(Request),
+    Ended(Box<Ended>),
+    HeldBack(Box<HeldBack>),
+}
+
+/// An input that could not be taken in before custom functions had answered.
+pub(super) struct HeldBack {
+    pub(super) input: Input,
+    pub(super) asked: Option<Asked>,
+}
+
+/// Who asked for an input, and what follows for them once it is taken in.
+pub(super) struct Asked {
+    pub(super) actor: Actor,
+    /// What the activity feed calls it.
+    pub(super) action: &'static str,
+    /// It lets a run that had ended go on.
+    pub(super) restarts: bool,
+    /// It answers this node, unless another answer was first.
+    pub(super) answers: Option<NodeKey>,
+    /// Nobody waits for the answer to a signal.
+    pub(super) reply: Option<Reply>,
+    /// The signal that brought it.
+    pub(super) signal_id: Option<String>,
 }
 
 /// The engine panicked.
@@ -139,10 +174,9 @@ impl LiveRun {
 
     /// Waits for something to happen and takes in all that has. Nothing when the run is to be left.
     async fn next_stretch(&mut self, goes_on: bool) -> Option<Result<Stretch, Panicked>> {
+        let goes_on = goes_on || !self.held_back.is_empty();
         let first = if goes_on && !self.shared.is_draining() {
-            // Other runs come first now and then.
-            tokio::task::yield_now().await;
-            Arrival::Input(Input::Continue)
+            self.next_due().await?
         } else {
             self.next_arrival().await?
         };
@@ -154,9 +188,37 @@ impl LiveRun {
             if self.take_in(&mut stretch, next).is_err() {
                 return Some(Err(Panicked));
             }
-            arrival = self.ready_arrival();
+            // Until functions have answered, nothing else is taken in: the run's clock stands still.
+            arrival = match stretch.restart.is_some() || self.context.lacks_answers() {
+                true => None,
+                false => self.ready_arrival(),
+            };
         }
         Some(Ok(stretch))
+    }
+
+    /// What is to be done at once; a request may come before the answers of custom functions that it needs.
+    async fn next_due(&mut self) -> Option<Arrival> {
+        let generation = self.held.generation;
+        // A run that is about to begin again has no state that a request could be about.
+        let restarts = |held_back: &HeldBack| held_back.asked.as_ref().is_some_and(|asked| asked.restarts);
+        let is_restarting = self.held_back.iter().any(restarts);
+        if self.context.lacks_answers() {
+            tokio::select! {
+                biased;
+                () = self.shared.lease.ended(generation) => return None,
+                request = self.seat.mailbox.recv(), if !is_restarting => return request.map(Arrival::Request),
+                () = self.shared.drained() => return None,
+                () = self.context.bring_answers() => {}
+            }
+        } else {
+            // Other runs come first now and then.
+            tokio::task::yield_now().await;
+        }
+        Some(match self.held_back.pop_front() {
+            Some(held_back) => Arrival::HeldBack(Box::new(held_back)),
+            None => Arrival::Input(Input::Continue),
+        })
     }
 
     async fn next_arrival(&mut self) -> Option<Arrival> {
@@ -166,7 +228,7 @@ impl LiveRun {
             biased;
             () = self.shared.lease.ended(generation) => None,
             request = self.seat.mailbox.recv() => request.map(Arrival::Request),
-            ended = self.executions.next() => Some(ended.into()),
+            ended = self.executions.next() => Some(Arrival::Ended(Box::new(ended))),
             key = due(&mut self.timers) => Some(Arrival::Input(Input::TimerFired(key))),
             // Nothing is running: whoever comes next takes the run up where it is.
             () = self.shared.drained(), if idle => None,
@@ -178,41 +240,10 @@ impl LiveRun {
             return Some(Arrival::Request(request));
         }
         if let Some(executed) = self.executions.try_next() {
-            return Some(executed.into());
+            return Some(Arrival::Ended(Box::new(executed)));
         }
         let key = self.timers.take_due(clock::now_ms())?;
         Some(Arrival::Input(Input::TimerFired(key)))
-    }
-}
-
-impl From<Ended> for Arrival {
-    fn from(ended: Ended) -> Self {
-        let Ended { key, attempt, result } = ended;
-        Self::Input(match result {
-            Ok(Executed::Parked { due_at_ms }) => Input::NodeParked {
-                key,
-                attempt,
-                due_at_ms,
-            },
-            Ok(Executed::Asked { question, due_at_ms }) => {
-                let parked = Input::NodeParked {
-                    key: key.clone(),
-                    attempt,
-                    due_at_ms,
-                };
-                return Self::Asked(key, question, parked);
-            }
-            Ok(Executed::Output(output)) => Input::NodeFinished {
-                key,
-                attempt,
-                result: Ok(output),
-            },
-            Err(error) => Input::NodeFinished {
-                key,
-                attempt,
-                result: Err(error),
-            },
-        })
     }
 }
 

@@ -82,6 +82,9 @@ pub enum RequestError {
     /// The run has not ended.
     #[error("the run has not ended yet")]
     NotTerminal,
+    /// The organization has no credit left for a restart.
+    #[error("no credits are left")]
+    OutOfCredits,
     /// The node has not failed in this run.
     #[error("node {0} has not failed in this run")]
     NotFailed(i64),

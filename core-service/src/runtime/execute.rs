@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use engine::event::NodeKey;
+use engine::event::{LogLine, NodeKey};
 use engine::failure::NodeError;
 use engine::step::Execute;
 use tokio::task::{AbortHandle, Id, JoinSet};
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::Shared;
 use super::context::RunContext;
 use super::metrics::count;
-use crate::nodes::{Executed, Execution};
+use crate::nodes::{Executed, Execution, Log};
 
 /// The code of failures that are the service's own.
 pub(super) const ENGINE_ERROR: &str = "ENGINE_ERROR";
@@ -24,6 +24,7 @@ pub(super) struct Ended {
     pub(super) key: NodeKey,
     pub(super) attempt: u32,
     pub(super) result: Result<Executed, NodeError>,
+    pub(super) lines: Vec<LogLine>,
 }
 
 /// The executions of one run. Dropping gives them up.
@@ -37,6 +38,7 @@ pub(super) struct Executions {
 struct Begun {
     key: NodeKey,
     attempt: u32,
+    log: Log,
     task: AbortHandle,
 }
 
@@ -47,12 +49,17 @@ impl Executions {
 
     pub(super) fn begin(&mut self, shared: &Arc<Shared>, context: &RunContext, execute: Execute) {
         let (key, attempt) = (execute.key.clone(), execute.attempt);
-        let task = self.tasks.spawn(run(
-            Arc::clone(shared),
-            context.share.clone(),
-            execution(context, execute),
-        ));
-        self.begun.insert(task.id(), Begun { key, attempt, task });
+        let execution = execution(context, execute);
+        let log = execution.log.clone();
+        let share = Arc::clone(&context.share);
+        let task = self.tasks.spawn(run(Arc::clone(shared), share, execution));
+        let begun = Begun {
+            key,
+            attempt,
+            log,
+            task,
+        };
+        self.begun.insert(begun.task.id(), begun);
     }
 
     /// Gives one of them up. Its result is not reported.
@@ -108,8 +115,13 @@ impl Executions {
                 Err(NodeError::new(ENGINE_ERROR, "the node's executor failed")),
             ),
         };
-        let Begun { key, attempt, .. } = self.begun.remove(&id)?;
-        Some(Ended { key, attempt, result })
+        let begun = self.begun.remove(&id)?;
+        Some(Ended {
+            key: begun.key,
+            attempt: begun.attempt,
+            result,
+            lines: begun.log.take(),
+        })
     }
 }
 
@@ -130,6 +142,7 @@ fn execution(context: &RunContext, execute: Execute) -> Execution {
         started_at_ms: execute.started_at_ms,
         request: execute.request,
         timeout_ms: execute.timeout_ms,
+        log: Log::default(),
     }
 }
 

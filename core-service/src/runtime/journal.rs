@@ -10,7 +10,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Shared;
 use super::metrics::count;
-use crate::store::{CommitError, CreateOutcome, NewRun, Payload, RunBatch, RunChange, StoreError};
+use crate::store::{
+    BatchOutcome, ChangeOutcome, CommitError, CreateOutcome, NewRun, Payload, RunBatch, RunChange, StoreError,
+};
 
 /// What a run has to say.
 pub(super) enum Write {
@@ -48,8 +50,16 @@ pub(super) enum Refusal {
 pub(super) struct Entry {
     generation: u64,
     record: Record,
-    reply: oneshot::Sender<Result<CreateOutcome, WriteError>>,
+    reply: Reply,
 }
+
+/// Where the outcome of a write is sent. Nobody may be waiting any more; the write stands all the same.
+enum Reply {
+    Create(Outcome<CreateOutcome>),
+    Change(Outcome<ChangeOutcome>),
+}
+
+type Outcome<T> = oneshot::Sender<Result<T, WriteError>>;
 
 /// Where writes are handed in.
 pub(super) struct Journal {
@@ -79,37 +89,30 @@ impl Journal {
         if self.queue.capacity() <= self.reserved {
             return Err(WriteError::Full);
         }
-        let (entry, outcome) = Entry::new(generation, record);
+        let (reply, outcome) = oneshot::channel();
+        let entry = Entry {
+            generation,
+            record,
+            reply: Reply::Create(reply),
+        };
         self.queue.try_send(entry).map_err(|_| WriteError::Full)?;
         outcome.await.unwrap_or(Err(WriteError::LeaseLost))
     }
 
     /// Commits what happened in a run, when its turn comes.
-    pub(super) async fn change(&self, generation: u64, record: Record) -> Result<CreateOutcome, WriteError> {
-        let (entry, outcome) = Entry::new(generation, record);
+    pub(super) async fn change(&self, generation: u64, record: Record) -> Result<ChangeOutcome, WriteError> {
+        let (reply, outcome) = oneshot::channel();
+        let entry = Entry {
+            generation,
+            record,
+            reply: Reply::Change(reply),
+        };
         self.queue.send(entry).await.map_err(|_| WriteError::LeaseLost)?;
         outcome.await.unwrap_or(Err(WriteError::LeaseLost))
     }
 }
 
 impl Entry {
-    fn new(generation: u64, record: Record) -> (Self, oneshot::Receiver<Result<CreateOutcome, WriteError>>) {
-        let (reply, outcome) = oneshot::channel();
-        (
-            Self {
-                generation,
-                record,
-                reply,
-            },
-            outcome,
-        )
-    }
-
-    fn answer(self, result: Result<CreateOutcome, WriteError>) {
-        // Nobody may be waiting any more; the write stands all the same.
-        let _gone = self.reply.send(result);
-    }
-
     fn refuse(self, error: &StoreError) {
         let error = match error {
             StoreError::Duplicate(_) => Refusal::Duplicate,
@@ -118,12 +121,12 @@ impl Entry {
                 Refusal::Defect
             }
         };
-        self.answer(Err(WriteError::Refused(error)));
+        self.reply.fail(WriteError::Refused(error));
     }
 
     /// The outcome is unknown: whoever wrote it decides.
     fn give_back(self) {
-        let _gone = self.reply.send(Err(WriteError::Unknown(self.record)));
+        self.reply.fail(WriteError::Unknown(self.record));
     }
 
     fn bytes(&self) -> usize {
@@ -175,10 +178,10 @@ async fn commit(shared: &Shared, entries: Vec<Entry>) {
         let batch = Batch::of(part);
         let began = Instant::now();
         match shared.store.commit_runs(&held.lease, &batch.runs).await {
-            Ok(outcomes) => {
-                shared.metrics.committed(batch.replies.len(), began.elapsed());
+            Ok(outcome) => {
+                shared.metrics.committed(batch.waiting.len(), began.elapsed());
                 shared.watchers.committed(&batch.runs);
-                batch.answer(outcomes);
+                batch.answer(outcome);
             }
             Err(error) => {
                 count(&shared.metrics.commits_failed);
@@ -209,37 +212,43 @@ async fn commit(shared: &Shared, entries: Vec<Entry>) {
 fn answer_lost(entries: Vec<Entry>) {
     entries
         .into_iter()
-        .for_each(|entry| entry.answer(Err(WriteError::LeaseLost)));
+        .for_each(|entry| entry.reply.fail(WriteError::LeaseLost));
+}
+
+impl Reply {
+    fn fail(self, error: WriteError) {
+        let _gone = match self {
+            Self::Create(reply) => reply.send(Err(error)).is_err(),
+            Self::Change(reply) => reply.send(Err(error)).is_err(),
+        };
+    }
 }
 
 /// Entries in the store's form. Nothing is copied.
 struct Batch {
     runs: RunBatch,
-    replies: Vec<Reply>,
+    waiting: Vec<Waiting>,
 }
 
-/// Who waits for a write, and how much of the batch it is.
-struct Reply {
-    is_create: bool,
+/// Who waits for a write, and how many of the batch's payloads are its own.
+struct Waiting {
+    reply: Reply,
     payloads: usize,
-    sender: oneshot::Sender<Result<CreateOutcome, WriteError>>,
 }
 
 impl Batch {
     fn of(entries: Vec<Entry>) -> Self {
         let mut runs = RunBatch::default();
-        let mut replies = Vec::with_capacity(entries.len());
+        let mut waiting = Vec::with_capacity(entries.len());
         for Entry {
             record: Record { write, payloads },
             reply,
             ..
         } in entries
         {
-            let is_create = matches!(write, Write::Create(_));
-            replies.push(Reply {
-                is_create,
+            waiting.push(Waiting {
+                reply,
                 payloads: payloads.len(),
-                sender: reply,
             });
             match write {
                 Write::Create(run) => runs.creates.push(*run),
@@ -247,15 +256,16 @@ impl Batch {
             }
             runs.payloads.extend(payloads);
         }
-        Self { runs, replies }
+        Self { runs, waiting }
     }
 
-    /// Answers all; `outcomes` are those of the creates.
-    fn answer(self, outcomes: Vec<CreateOutcome>) {
-        let mut outcomes = outcomes.into_iter();
-        for reply in self.replies {
-            let outcome = if reply.is_create { outcomes.next() } else { None };
-            let _gone = reply.sender.send(Ok(outcome.unwrap_or(CreateOutcome::Created)));
+    fn answer(self, outcome: BatchOutcome) {
+        let (mut creates, mut changes) = (outcome.creates.into_iter(), outcome.changes.into_iter());
+        for Waiting { reply, .. } in self.waiting {
+            let _gone = match reply {
+                Reply::Create(reply) => creates.next().map(|outcome| reply.send(Ok(outcome)).is_err()),
+                Reply::Change(reply) => changes.next().map(|outcome| reply.send(Ok(outcome)).is_err()),
+            };
         }
     }
 
@@ -263,19 +273,18 @@ impl Batch {
         let mut creates = self.runs.creates.into_iter();
         let mut changes = self.runs.changes.into_iter();
         let mut payloads = self.runs.payloads.into_iter();
-        let entry = |reply: Reply| {
-            let write = if reply.is_create {
-                Write::Create(Box::new(creates.next()?))
-            } else {
-                Write::Change(Box::new(changes.next()?))
+        let entry = |waiting: Waiting| {
+            let write = match waiting.reply {
+                Reply::Create(_) => Write::Create(Box::new(creates.next()?)),
+                Reply::Change(_) => Write::Change(Box::new(changes.next()?)),
             };
-            let payloads = payloads.by_ref().take(reply.payloads).collect();
+            let payloads = payloads.by_ref().take(waiting.payloads).collect();
             Some(Entry {
                 generation,
                 record: Record { write, payloads },
-                reply: reply.sender,
+                reply: waiting.reply,
             })
         };
-        self.replies.into_iter().filter_map(entry).collect()
+        self.waiting.into_iter().filter_map(entry).collect()
     }
 }

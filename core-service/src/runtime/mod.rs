@@ -8,8 +8,8 @@
 //!   `watch`: waiting for them; `follow`: waiting for what they say.
 //! - `journal`: the one writer, which commits what all runs have to say in batches.
 //! - `lease`, `claim`: which runs are this process's, and finding those that are nobody's.
-//! - `plans`, `surroundings`: what runs follow and what they reach. `limits`, `pace`: what keeps one organization, or one
-//!   workflow that computes for long, from holding up the others.
+//! - `plans`, `surroundings`: what runs follow and what they reach; `calls`: the custom functions that they call.
+//!   `limits`, `pace`: what keeps one organization, or one workflow that computes for long, from holding up the others.
 //!
 //! Everything that queues is bounded: writes (`write_queue`; beyond, starts are refused and runs wait), starts and live
 //! runs per organization and process (beyond, starts are refused), executions per organization and process (beyond,
@@ -21,6 +21,7 @@
 //! Absent on purpose: permissions and billing (services), what nodes do (`nodes`), what starts runs by itself
 //! (`triggers`).
 
+mod calls;
 mod claim;
 mod config;
 mod context;
@@ -60,6 +61,7 @@ use serde_json::Value;
 use tokio::sync::{Notify, Semaphore, watch as channel};
 use tokio::time::{Instant, timeout};
 
+pub use calls::{Calls, FunctionAnswer, FunctionCall};
 pub use config::RuntimeConfig;
 pub use error::{PlanError, ReportError, RequestError, RuntimeError, StartRunError};
 pub use follow::Followed;
@@ -75,7 +77,7 @@ pub use surroundings::{NoSurroundings, Surroundings, SurroundingsError, Surround
 pub use watch::Watch;
 
 use crate::nodes::{Executed, Execution, Registry};
-use crate::store::{Store, Topic};
+use crate::store::{Actor, Store, Topic};
 use claim::Alarm;
 use journal::Journal;
 use lease::LeaseCell;
@@ -177,11 +179,14 @@ impl Runtime {
     ///
     /// # Errors
     /// `NotFound`, `Terminal`; `Unavailable` when the process that drives the run did not act in time: it still will.
-    pub async fn cancel(&self, organization_id: &str, run_id: &str) -> Result<(), RequestError> {
-        self.shared
-            .ask(organization_id, run_id, Ask::Cancel)
-            .await
-            .map(drop)
+    pub async fn cancel(
+        &self,
+        actor: &Actor,
+        organization_id: &str,
+        run_id: &str,
+    ) -> Result<(), RequestError> {
+        let asked = self.shared.ask(actor, organization_id, run_id, Ask::Cancel);
+        asked.await.map(drop)
     }
 
     /// Gives a node that waits for an answer its output. Returns once that is committed; of two answers, the first wins.
@@ -190,39 +195,57 @@ impl Runtime {
     /// `NotFound`, `NotWaiting`, `Answered`, `Terminal`; `Unavailable` when the outcome is not known in time.
     pub async fn answer(
         &self,
+        actor: &Actor,
         organization_id: &str,
         run_id: &str,
         key: NodeKey,
         output: Value,
     ) -> Result<Done, RequestError> {
         self.shared
-            .ask(organization_id, run_id, Ask::Answer(Answer { key, output }))
+            .ask(
+                actor,
+                organization_id,
+                run_id,
+                Ask::Answer(Answer { key, output }),
+            )
             .await
     }
 
-    /// Runs a failed node of a run that has ended again, and all below it. Returns once that is committed.
+    /// Runs a failed node of a run that has ended again, and all below it. Returns once that is committed. With
+    /// `metered`, the organization has limited credits and this holds one, as a start does.
     ///
     /// # Errors
-    /// `NotFound`, `NotTerminal`, `NotFailed`, `Unavailable`.
+    /// `NotFound`, `NotTerminal`, `NotFailed`, `OutOfCredits`, `Unavailable`.
     pub async fn retry_node(
         &self,
+        actor: &Actor,
         organization_id: &str,
         run_id: &str,
         node: i64,
+        metered: bool,
     ) -> Result<(), RequestError> {
+        let ask = Ask::RetryNode { node, metered };
         self.shared
-            .ask(organization_id, run_id, Ask::RetryNode(node))
+            .ask(actor, organization_id, run_id, ask)
             .await
             .map(drop)
     }
 
-    /// Begins the next attempt of a run that has ended, with the same input. Returns once that is committed.
+    /// Begins the next attempt of a run that has ended, with the same input. Returns once that is committed. With
+    /// `metered`, the organization has limited credits and this holds one, as a start does.
     ///
     /// # Errors
-    /// `NotFound`, `NotTerminal`, `Unavailable`.
-    pub async fn rerun(&self, organization_id: &str, run_id: &str) -> Result<(), RequestError> {
+    /// `NotFound`, `NotTerminal`, `OutOfCredits`, `Unavailable`.
+    pub async fn rerun(
+        &self,
+        actor: &Actor,
+        organization_id: &str,
+        run_id: &str,
+        metered: bool,
+    ) -> Result<(), RequestError> {
+        let ask = Ask::Rerun { metered };
         self.shared
-            .ask(organization_id, run_id, Ask::Rerun)
+            .ask(actor, organization_id, run_id, ask)
             .await
             .map(drop)
     }

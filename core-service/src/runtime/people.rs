@@ -21,15 +21,19 @@ pub(super) struct Requests {
 }
 
 impl RunContext {
-    /// What the events mean for the run's requests; `asked` are the questions of nodes that were parked meanwhile.
-    pub(super) fn requests(&self, events: &[Event], asked: &HashMap<NodeKey, Box<Question>>) -> Requests {
+    /// What the events mean for the run's requests; `questions` are those of nodes that were parked.
+    pub(super) fn requests(
+        &self,
+        events: &[Event],
+        questions: &mut HashMap<NodeKey, Box<Question>>,
+    ) -> Requests {
         let mut requests = Requests::default();
         for event in events {
             match &event.body {
                 EventBody::NodeWaiting { key, due_at_ms } => {
-                    let question = asked.get(key);
+                    let question = questions.remove(key);
                     let opened =
-                        question.and_then(|question| self.request(key, question, *due_at_ms, event.at_ms));
+                        question.and_then(|question| self.request(key, *question, *due_at_ms, event.at_ms));
                     requests.opened.extend(opened);
                 }
                 EventBody::NodeCompleted { key, .. }
@@ -57,11 +61,11 @@ impl RunContext {
     fn request(
         &self,
         key: &NodeKey,
-        question: &Question,
+        question: Question,
         due_at: Option<i64>,
         created_at: i64,
     ) -> Option<NewHumanRequest> {
-        let question = self.masked(question.clone());
+        let question = self.masked(question);
         Some(NewHumanRequest {
             id: id::new(id::Kind::HumanRequest),
             organization_id: self.organization_id.to_string(),

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use engine::graph::{Edge, FrozenFunction, Graph, Node};
+use engine::graph::{FrozenFunction, FrozenGraph};
 use engine::plan::Plan;
 use moka::sync::Cache;
-use serde::Deserialize;
 
 use super::error::PlanError;
 use super::pace::Pace;
@@ -51,16 +50,6 @@ pub(super) struct Compiled {
     pub(super) pace: Pace,
     /// Whether any of its templates may read a variable.
     pub(super) reads_variables: bool,
-}
-
-/// The canonical JSON of a frozen graph.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FrozenGraph {
-    nodes: Vec<Node>,
-    edges: Vec<Edge>,
-    #[serde(default)]
-    functions: Vec<FrozenFunction>,
 }
 
 /// Holds plans of stored graphs only: a plan that is found here needs no write.
@@ -110,17 +99,13 @@ impl Plans {
     fn compile(&self, bytes: &[u8]) -> Result<Compiled, PlanError> {
         let frozen: FrozenGraph =
             serde_json::from_slice(bytes).map_err(|error| PlanError::Damaged(Arc::new(error)))?;
-        let graph = Graph {
-            nodes: frozen.nodes,
-            edges: frozen.edges,
-            ..Graph::default()
-        };
-        let functions = self.source.functions(&frozen.functions);
-        let plan = Plan::compile(&graph, &*self.registry, &*functions)
+        let (graph, functions) = frozen.into_parts();
+        let callable = self.source.functions(&functions);
+        let plan = Plan::compile(&graph, &*self.registry, &*callable)
             .map_err(|problems| PlanError::Problems(problems.into()))?;
         Ok(Compiled {
             plan: Arc::new(plan),
-            functions: frozen.functions.into(),
+            functions: functions.into(),
             pace: Pace::default(),
             reads_variables: bytes.windows(VARIABLES.len()).any(|window| window == VARIABLES),
         })

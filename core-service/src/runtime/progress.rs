@@ -8,6 +8,7 @@ use engine::journal;
 use engine::state::{RunState, RunStatus};
 use engine::step::{Command, Input, Step, StepError};
 
+use super::calls::Calls;
 use super::context::RunContext;
 use super::timers::{ALARM, Timers};
 use crate::clock;
@@ -24,6 +25,8 @@ pub(super) struct Progress {
 pub(super) enum StepFailure {
     /// The run refuses the input; its state is as it was.
     Refused(StepError),
+    /// Custom functions have to answer before this input can be taken in; the state is as it was.
+    Unanswered(Box<Input>),
     /// The engine panicked; the state must be dropped.
     Panicked,
 }
@@ -48,17 +51,23 @@ impl Progress {
         context: &RunContext,
         timers: &mut Timers,
     ) -> Result<(), StepFailure> {
-        let now_ms = clock::now_ms();
+        let now_ms = context.calls.as_ref().map_or_else(clock::now_ms, Calls::begin);
+        // Only a graph that calls functions may need its input twice.
+        let again = context.calls.is_some().then(|| Box::new(input.clone()));
         let stepped = context
             .pace
             .run(|| catch_unwind(AssertUnwindSafe(|| state.step(input, now_ms, context))));
-        match stepped {
-            Ok(Ok(step)) => {
+        if let Some(calls) = &context.calls {
+            calls.end(now_ms);
+        }
+        match (stepped, again) {
+            (Ok(Ok(step)), _) => {
                 self.absorb(step, timers);
                 Ok(())
             }
-            Ok(Err(refused)) => Err(StepFailure::Refused(refused)),
-            Err(_panic) => Err(StepFailure::Panicked),
+            (Ok(Err(StepError::Unanswered)), Some(input)) => Err(StepFailure::Unanswered(input)),
+            (Ok(Err(refused)), _) => Err(StepFailure::Refused(refused)),
+            (Err(_panic), _) => Err(StepFailure::Panicked),
         }
     }
 
@@ -97,10 +106,14 @@ impl Progress {
 
     /// Who goes on after this was made durable.
     pub(super) fn next(&self, state: &RunState, timers: &Timers, keep_waiting: Duration) -> Next {
+        // Also when it has ended and is to go on once functions have answered.
+        if self.asks_to_continue() {
+            return Next::Drive;
+        }
         if state.finished().is_some() {
             return Next::Over;
         }
-        if self.asks_to_continue() || state.status() != RunStatus::Waiting {
+        if state.status() != RunStatus::Waiting {
             return Next::Drive;
         }
         let due_at_ms = timers.next_due();

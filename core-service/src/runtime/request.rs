@@ -16,15 +16,15 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::Shared;
 use super::drive::LiveRun;
 use super::error::RequestError;
-use crate::store::{ClaimOne, StoreError};
+use crate::store::{Actor, ClaimOne, StoreError};
 
 /// What a run is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Ask {
     Cancel,
     Answer(Answer),
-    RetryNode(i64),
-    Rerun,
+    RetryNode { node: i64, metered: bool },
+    Rerun { metered: bool },
 }
 
 /// The output of a node that waits for one.
@@ -34,7 +34,14 @@ pub(super) struct Answer {
     pub(super) output: Value,
 }
 
-/// The stored form of an answer.
+/// The stored form of a request, besides its kind.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    actor: Actor,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answer: Option<StoredAnswer>,
+}
+
 #[derive(Serialize, Deserialize)]
 struct StoredAnswer {
     node: i64,
@@ -47,38 +54,47 @@ const ANSWER: &str = "answer";
 
 impl Ask {
     /// The signal that brings it to another process; nothing for what only ended runs are asked.
-    fn to_signal(&self) -> Option<(&'static str, Vec<u8>)> {
-        match self {
-            Self::Cancel => Some((CANCEL, Vec::new())),
+    fn to_signal(&self, actor: &Actor) -> Option<(&'static str, Vec<u8>)> {
+        let (kind, answer) = match self {
+            Self::Cancel => (CANCEL, None),
             Self::Answer(Answer { key, output }) => {
                 let stored = StoredAnswer {
                     node: key.node,
                     iteration: key.iteration.to_string(),
                     output: output.clone(),
                 };
-                Some((ANSWER, serde_json::to_vec(&stored).ok()?))
+                (ANSWER, Some(stored))
             }
-            Self::RetryNode(_) | Self::Rerun => None,
-        }
+            Self::RetryNode { .. } | Self::Rerun { .. } => return None,
+        };
+        let actor = actor.clone();
+        Some((kind, serde_json::to_vec(&Stored { actor, answer }).ok()?))
     }
 
-    /// What a signal asks for; nothing when it cannot be read.
-    pub(super) fn from_signal(kind: &str, payload: &[u8]) -> Option<Self> {
-        match kind {
-            CANCEL => Some(Self::Cancel),
-            ANSWER => {
-                let StoredAnswer {
-                    node,
-                    iteration,
-                    output,
-                } = serde_json::from_slice(payload).ok()?;
-                let key = NodeKey {
-                    node,
-                    iteration: iteration.parse().ok()?,
-                };
-                Some(Self::Answer(Answer { key, output }))
-            }
-            _ => None,
+    /// What a signal asks for, and who does; nothing when it cannot be read.
+    pub(super) fn from_signal(kind: &str, payload: &[u8]) -> Option<(Self, Actor)> {
+        let Stored { actor, answer } = serde_json::from_slice(payload).ok()?;
+        let ask = match (kind, answer) {
+            (CANCEL, None) => Self::Cancel,
+            (ANSWER, Some(stored)) => Self::Answer(Answer {
+                key: NodeKey {
+                    node: stored.node,
+                    iteration: stored.iteration.parse().ok()?,
+                },
+                output: stored.output,
+            }),
+            _ => return None,
+        };
+        Some((ask, actor))
+    }
+
+    /// What the activity feed calls it.
+    pub(super) fn action(&self) -> &'static str {
+        match self {
+            Self::Cancel => "run.cancelled",
+            Self::Answer(_) => "run.node_answered",
+            Self::RetryNode { .. } => "run.node_retried",
+            Self::Rerun { .. } => "run.rerun",
         }
     }
 }
@@ -100,6 +116,8 @@ pub(super) type Reply = oneshot::Sender<Answered>;
 /// A request in a run's mailbox.
 pub(super) struct Request {
     pub(super) ask: Ask,
+    /// Who asks.
+    pub(super) actor: Actor,
     /// Nobody waits for the answer to a signal.
     pub(super) reply: Option<Reply>,
     /// The signal that brought it.
@@ -107,11 +125,12 @@ pub(super) struct Request {
 }
 
 impl Request {
-    fn new(ask: Ask) -> (Self, oneshot::Receiver<Answered>) {
+    fn new(ask: Ask, actor: Actor) -> (Self, oneshot::Receiver<Answered>) {
         let (reply, answer) = oneshot::channel();
         (
             Self {
                 ask,
+                actor,
                 reply: Some(reply),
                 signal_id: None,
             },
@@ -131,17 +150,25 @@ struct Asking {
     organization_id: String,
     run_id: Arc<str>,
     ask: Ask,
+    actor: Actor,
     deadline: Instant,
 }
 
 impl Shared {
     /// Has a request carried out, wherever the run is.
-    pub(super) async fn ask(self: &Arc<Self>, organization_id: &str, run_id: &str, ask: Ask) -> Answered {
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        actor: &Actor,
+        organization_id: &str,
+        run_id: &str,
+        ask: Ask,
+    ) -> Answered {
         let asking = Asking {
             shared: Arc::clone(self),
             organization_id: organization_id.to_owned(),
             run_id: run_id.into(),
             ask,
+            actor: actor.clone(),
             deadline: Instant::now() + self.config.remote_patience,
         };
         // A run that was claimed must be driven, even when the caller goes away meanwhile.
@@ -175,7 +202,7 @@ impl Asking {
                 ClaimOne::Claimed(run) => {
                     // Taken when a task of this process has the run, or is about to leave it.
                     if let Ok(seat) = shared.live.enter(&self.run_id) {
-                        let (request, answer) = Request::new(self.ask.clone());
+                        let (request, answer) = self.request();
                         tokio::spawn(LiveRun::take_up(
                             Arc::clone(shared),
                             held,
@@ -198,12 +225,16 @@ impl Asking {
     /// Asks the task that drives the run here; nothing when there is none, or it left without an answer.
     async fn ask_live(&self) -> Option<Answered> {
         let mailbox = self.shared.live.mailbox(&self.run_id)?;
-        let (request, answer) = Request::new(self.ask.clone());
+        let (request, answer) = self.request();
         match timeout_at(self.deadline, mailbox.send(request)).await {
             Ok(Ok(())) => self.answered(answer).await,
             Ok(Err(_left)) => None,
             Err(_elapsed) => Some(Err(RequestError::Unavailable)),
         }
+    }
+
+    fn request(&self) -> (Request, oneshot::Receiver<Answered>) {
+        Request::new(self.ask.clone(), self.actor.clone())
     }
 
     async fn answered(&self, answer: oneshot::Receiver<Answered>) -> Option<Answered> {
@@ -215,7 +246,7 @@ impl Asking {
 
     /// Leaves a signal and waits for what came of it.
     async fn ask_other_process(&self) -> Answered {
-        let Some((kind, payload)) = self.ask.to_signal() else {
+        let Some((kind, payload)) = self.ask.to_signal(&self.actor) else {
             return Err(RequestError::NotTerminal);
         };
         let store = &self.shared.store;

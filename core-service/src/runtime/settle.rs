@@ -9,15 +9,15 @@ use engine::step::Input;
 use tokio::time::sleep;
 
 use super::Shared;
-use super::drive::{Arrival, LiveRun, Settled, Stretch};
+use super::drive::{Arrival, LiveRun, Restart, Settled, Stretch};
+use super::error::RequestError;
 use super::execute::ENGINE_ERROR;
 use super::journal::{Record, Refusal, Write, WriteError};
-use super::people::Requests;
 use super::progress::{Next, Progress, credits, summary};
 use super::request::{Answered, Reply};
 use super::timers::ALARM;
 use crate::clock;
-use crate::store::{self, RunChange, RunSummary, SignalDone};
+use crate::store::{self, ChangeOutcome, RunChange, RunSummary};
 
 const NOT_RECORDED: &str = "what happened in this run could not be recorded";
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -26,28 +26,61 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 impl LiveRun {
     /// Makes a stretch durable, then answers those who asked for it.
     pub(super) async fn settle(&mut self, stretch: Stretch) -> Settled {
+        let next = stretch
+            .progress
+            .next(&self.state, &self.timers, self.shared.config.keep_waiting);
+        if stretch.progress.events.is_empty() && stretch.signals_done.is_empty() && next == Next::Drive {
+            answer(stretch.answers);
+            return Settled::On(stretch.progress.commands);
+        }
         let Stretch {
             progress,
-            answers,
+            mut answers,
             signals_done,
-            asked,
+            activity,
+            restart,
         } = stretch;
-        let next = progress.next(&self.state, &self.timers, self.shared.config.keep_waiting);
-        if progress.events.is_empty() && signals_done.is_empty() && next == Next::Drive {
-            answer(answers);
-            return Settled::On(progress.commands);
+        let (segments, payloads) = progress.segment(&self.context, self.journal.next_seq);
+        let requests = self.context.requests(&progress.events, &mut self.questions);
+        let change = RunChange {
+            segments,
+            restarts: restart.is_some(),
+            signals_done,
+            activity,
+            requests_opened: requests.opened,
+            requests_closed: requests.closed,
+            ..self.change(next)
+        };
+        let write = Write::Change(Box::new(change));
+        let committed = self.commit(Record { write, payloads }).await;
+        let restarted = match (&committed, &restart) {
+            (Committed::LeaseLost, _) => return Settled::Left,
+            (Committed::Refused, None) => return Settled::Broken(NOT_RECORDED),
+            // The run stays ended, as it was.
+            (Committed::Refused, Some(_)) => Err(RequestError::Internal),
+            (Committed::OutOfCredits, _) => Err(RequestError::OutOfCredits),
+            (Committed::Yes, _) => Ok(()),
+        };
+        let is_refused = restarted.is_err();
+        if let Some(Restart {
+            reply: Some(reply),
+            done,
+        }) = restart
+        {
+            answers.push((reply, restarted.map(|()| done)));
         }
-        let requests = self.context.requests(&progress.events, &asked);
-        let record = self.record(&progress, next, signals_done, requests);
-        match self.commit(record).await {
-            Committed::Yes => {}
-            Committed::LeaseLost => return Settled::Left,
-            Committed::Refused => return Settled::Broken(NOT_RECORDED),
+        answer(answers);
+        match is_refused {
+            true => Settled::Left,
+            false => self.settled(progress, next),
         }
+    }
+
+    /// Goes on after a commit.
+    fn settled(&mut self, progress: Progress, next: Next) -> Settled {
         self.journal.next_seq += i64::from(!progress.events.is_empty());
         self.journal.credits_recorded = credits(&self.state);
         self.journal.has_alarm = matches!(next, Next::Sleep(Some(_)));
-        answer(answers);
         if !progress.events.is_empty() {
             self.shared.metrics.finished(self.state.status());
         }
@@ -61,32 +94,18 @@ impl LiveRun {
         }
     }
 
-    fn record(
-        &self,
-        progress: &Progress,
-        next: Next,
-        signals_done: Vec<SignalDone>,
-        requests: Requests,
-    ) -> Record {
-        let (segments, payloads) = progress.segment(&self.context, self.journal.next_seq);
+    /// What becomes of the run's rows.
+    fn change(&self, next: Next) -> RunChange {
         let set_timers = next.alarm();
         let clears_alarm = self.journal.has_alarm && set_timers.is_empty();
-        let change = RunChange {
+        RunChange {
             run_id: self.context.run_id.to_string(),
-            segments,
             summary: Some(summary(&self.state, self.journal.credits_before, next)),
             metered: self.context.metered,
             credits_spent: credits(&self.state) - self.journal.credits_recorded,
             set_timers,
             clear_timers: clears_alarm.then(|| ALARM.to_owned()).into_iter().collect(),
-            signals_done,
-            requests_opened: requests.opened,
-            requests_closed: requests.closed,
-            all_requests_closed: false,
-        };
-        Record {
-            write: Write::Change(Box::new(change)),
-            payloads,
+            ..RunChange::default()
         }
     }
 
@@ -96,7 +115,8 @@ impl LiveRun {
         let mut may_be_there = false;
         loop {
             match self.shared.journal.change(self.held.generation, record).await {
-                Ok(_) => return Committed::Yes,
+                Ok(ChangeOutcome::Written) => return Committed::Yes,
+                Ok(ChangeOutcome::OutOfCredits) => return Committed::OutOfCredits,
                 Err(WriteError::LeaseLost | WriteError::Full) => return Committed::LeaseLost,
                 // A segment has one writer, so the one that is there is this one.
                 Err(WriteError::Refused(Refusal::Duplicate)) if may_be_there => return Committed::Yes,
@@ -137,6 +157,7 @@ impl LiveRun {
 
 enum Committed {
     Yes,
+    OutOfCredits,
     LeaseLost,
     Refused,
 }

@@ -3,7 +3,7 @@
 //! The first step runs in the caller's task, before anything is written. A run that ends in it, or has only to wait
 //! after it, is one row and one segment; any other goes on in a task of its own once those are durable.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::Shared;
+use super::calls::Calls;
 use super::context::RunContext;
 use super::drive::{LiveRun, Place, Settled};
 use super::error::StartRunError;
@@ -25,7 +26,7 @@ use super::plans::GraphRef;
 use super::progress::{Next, Progress, StepFailure, credits, summary};
 use super::record::{From as StoredFrom, StartRecord, Trigger};
 use super::timers::Timers;
-use crate::store::{CreateOutcome, IdempotencyKey, NewRun, StoreError, Tick};
+use crate::store::{Actor, CreateOutcome, IdempotencyKey, NewRun, RunActivity, StoreError, Tick};
 use crate::{clock, id};
 
 /// A run to start.
@@ -53,6 +54,8 @@ pub struct StartRun {
     pub created_by: Option<String>,
     /// The organization has limited credits: the start holds one.
     pub metered: bool,
+    /// The member who asks for it, for the activity feed; nothing for what starts by itself.
+    pub actor: Option<Actor>,
 }
 
 /// A start that is durable.
@@ -141,6 +144,7 @@ impl Shared {
             pace: compiled.pace,
             surroundings,
             share: self.limits.share(&start.organization_id),
+            calls: (!compiled.functions.is_empty()).then(Calls::default),
             roots: OnceLock::new(),
         };
         let mut state = RunState::new(Arc::clone(&context.plan));
@@ -155,10 +159,17 @@ impl Shared {
             .step(&mut state, input, &context, &mut timers)
             .map_err(|failure| match failure {
                 StepFailure::Refused(StepError::Start(refused)) => StartRunError::Start(refused),
-                StepFailure::Refused(_) | StepFailure::Panicked => StartRunError::Internal,
+                StepFailure::Refused(_) | StepFailure::Unanswered(_) | StepFailure::Panicked => {
+                    StartRunError::Internal
+                }
             })?;
         let next = progress.next(&state, &timers, self.config.keep_waiting);
         let (segments, payloads) = progress.segment(&context, 0);
+        let activity = start.actor.map(|actor| RunActivity {
+            organization_id: start.organization_id.clone(),
+            actor,
+            action: "run.started",
+        });
         let run = NewRun {
             id: run_id,
             organization_id: start.organization_id,
@@ -174,6 +185,7 @@ impl Shared {
             tick: start.tick,
             segments,
             timers: next.alarm(),
+            activity: activity.into_iter().collect(),
         };
         let record = Record {
             write: Write::Create(Box::new(run)),
@@ -231,6 +243,8 @@ impl Shared {
             signals_seen: HashSet::new(),
             broken: false,
             executions: Executions::default(),
+            held_back: VecDeque::new(),
+            questions: HashMap::new(),
             seat,
             _counted: counted,
         };

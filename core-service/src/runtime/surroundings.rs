@@ -8,6 +8,7 @@ use engine::expression::{CustomFunctions, EvaluationError, NoCustomFunctions};
 use engine::graph::FrozenFunction;
 use serde_json::Value;
 
+use super::calls::{FunctionAnswer, FunctionCall};
 use crate::nodes::BoxFuture;
 use crate::secret::SecretError;
 use crate::store::StoreError;
@@ -16,8 +17,8 @@ use crate::store::StoreError;
 pub trait Surroundings: Send + Sync {
     /// `$vars.NAME`, secrets included.
     fn variable(&self, name: &str) -> Option<&Value>;
-    /// Calls a custom function.
-    fn call(&self, name: &str, arguments: Vec<Value>) -> Result<Value, EvaluationError>;
+    /// Calls custom functions that do not depend on each other. Gives an answer for each, in order.
+    fn call_all(&self, calls: Vec<FunctionCall>) -> BoxFuture<'_, Vec<FunctionAnswer>>;
     /// Replaces secret values inside an output before it is recorded.
     fn mask(&self, output: &mut Value);
     /// Replaces secret values inside a message before it is recorded.
@@ -70,8 +71,12 @@ impl Surroundings for NoSurroundings {
         None
     }
 
-    fn call(&self, name: &str, _arguments: Vec<Value>) -> Result<Value, EvaluationError> {
-        Err(EvaluationError::new(format!("there is no function {name}")))
+    fn call_all(&self, calls: Vec<FunctionCall>) -> BoxFuture<'_, Vec<FunctionAnswer>> {
+        let answer = |call: FunctionCall| {
+            let message = format!("there is no function {}", call.name);
+            Err(EvaluationError::new(message))
+        };
+        Box::pin(std::future::ready(calls.into_iter().map(answer).collect()))
     }
 
     fn mask(&self, _output: &mut Value) {}

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use engine::event::{Event, EventBody};
+use engine::event::{Event, EventBody, NodeKey};
 use engine::state::{NodeStatus, RunState};
-use engine::step::{Input, StepError};
+use engine::step::{Command, Input, StepError};
 
-use super::drive::{Arrival, LiveRun, Panicked, Stretch};
+use super::drive::{Arrival, Asked, HeldBack, LiveRun, Panicked, Restart, Stretch};
 use super::error::RequestError;
+use super::execute::Ended;
 use super::progress::StepFailure;
-use super::request::{Answer, Ask, Done, Request, outcome};
-use crate::store::SignalDone;
+use super::request::{Answer, Answered, Ask, Done, Request, outcome};
+use crate::nodes::Executed;
+use crate::store::{RunActivity, SignalDone};
 
 /// Whether a request was taken in.
 type Taken = Result<(), RequestError>;
@@ -18,52 +20,155 @@ type Taken = Result<(), RequestError>;
 impl LiveRun {
     pub(super) fn take_in(&mut self, stretch: &mut Stretch, arrival: Arrival) -> Result<(), Panicked> {
         match arrival {
-            Arrival::Input(input) => match self.step(stretch, input) {
-                Err(StepFailure::Panicked) => Err(Panicked),
-                // Only requests can be refused.
-                Ok(()) | Err(StepFailure::Refused(_)) => Ok(()),
-            },
-            Arrival::Asked(key, question, parked) => {
-                stretch.asked.insert(key, question);
-                self.take_in(stretch, Arrival::Input(parked))
-            }
+            Arrival::Input(input) => self.take_in_input(stretch, input),
+            Arrival::Ended(ended) => self.take_in_end(stretch, *ended),
+            Arrival::HeldBack(held_back) => self.take_in_held_back(stretch, *held_back),
             Arrival::Request(request) => self.take_in_request(stretch, request),
         }
     }
 
+    fn take_in_input(&mut self, stretch: &mut Stretch, input: Input) -> Result<(), Panicked> {
+        self.take_in_held_back(stretch, HeldBack { input, asked: None })
+    }
+
+    /// Takes in what comes for the first time, or again after functions have answered.
+    fn take_in_held_back(&mut self, stretch: &mut Stretch, held_back: HeldBack) -> Result<(), Panicked> {
+        let HeldBack { input, asked } = held_back;
+        let from = stretch.progress.events.len();
+        let stepped = self.step(stretch, input).map(Ok);
+        self.conclude(stretch, from, stepped, asked)
+    }
+
+    /// What follows from a step, whose events begin at `from`, for whoever asked for it. What functions have to answer
+    /// first is kept until they have.
+    fn conclude(
+        &mut self,
+        stretch: &mut Stretch,
+        from: usize,
+        stepped: Result<Taken, StepFailure>,
+        asked: Option<Asked>,
+    ) -> Result<(), Panicked> {
+        let taken = match stepped {
+            Ok(taken) => taken,
+            Err(StepFailure::Panicked) => return Err(Panicked),
+            Err(StepFailure::Unanswered(input)) => {
+                let input = *input;
+                self.held_back.push_back(HeldBack { input, asked });
+                stretch.progress.commands.push(Command::Continue);
+                return Ok(());
+            }
+            Err(StepFailure::Refused(refused)) => Err(match refused {
+                StepError::NotFinished => RequestError::NotTerminal,
+                StepError::NotFailed(node) => RequestError::NotFailed(node),
+                StepError::Start(_) | StepError::Unanswered => RequestError::Internal,
+            }),
+        };
+        if let Some(asked) = asked {
+            let events = &stretch.progress.events[from..];
+            let answer = taken.and_then(|()| match &asked.answers {
+                // While this one waited for functions, another answer was taken in.
+                Some(key) if !events.iter().any(|event| ends(event, key)) => {
+                    Err(RequestError::Answered(key.node))
+                }
+                _ => Ok(Done {
+                    resumed: goes_on(events),
+                    ended: self.state.finished().is_some(),
+                }),
+            });
+            self.tell(stretch, asked, answer);
+        }
+        Ok(())
+    }
+
+    /// Lets who asked know the answer, once it is durable.
+    fn tell(&self, stretch: &mut Stretch, asked: Asked, answer: Answered) {
+        let done = |id| SignalDone {
+            id,
+            outcome: outcome(&answer),
+        };
+        stretch.signals_done.extend(asked.signal_id.map(done));
+        if answer.is_ok() {
+            stretch.activity.push(RunActivity {
+                organization_id: self.context.organization_id.to_string(),
+                actor: asked.actor,
+                action: asked.action,
+            });
+        }
+        match answer {
+            Ok(done) if asked.restarts => {
+                let reply = asked.reply;
+                stretch.restart = Some(Restart { reply, done });
+            }
+            answer => stretch.answers.extend(asked.reply.map(|reply| (reply, answer))),
+        }
+    }
+
+    /// What the node wrote, then what came of it.
+    fn take_in_end(&mut self, stretch: &mut Stretch, ended: Ended) -> Result<(), Panicked> {
+        let Ended {
+            key,
+            attempt,
+            result,
+            lines,
+        } = ended;
+        if !lines.is_empty() {
+            let key = key.clone();
+            self.take_in_input(stretch, Input::NodeLogged { key, attempt, lines })?;
+        }
+        let input = match result {
+            Ok(Executed::Parked { due_at_ms }) => Input::NodeParked {
+                key,
+                attempt,
+                due_at_ms,
+            },
+            Ok(Executed::Asked { question, due_at_ms }) => {
+                self.questions.insert(key.clone(), question);
+                Input::NodeParked {
+                    key,
+                    attempt,
+                    due_at_ms,
+                }
+            }
+            Ok(Executed::Output(output)) => Input::NodeFinished {
+                key,
+                attempt,
+                result: Ok(output),
+            },
+            Err(error) => Input::NodeFinished {
+                key,
+                attempt,
+                result: Err(error),
+            },
+        };
+        self.take_in_input(stretch, input)
+    }
+
     fn take_in_request(&mut self, stretch: &mut Stretch, request: Request) -> Result<(), Panicked> {
-        let is_repeated = |id: &String| !self.signals_seen.insert(id.clone());
-        if request.signal_id.as_ref().is_some_and(is_repeated) {
+        if let Some(signal_id) = &request.signal_id
+            && !self.signals_seen.insert(signal_id.clone())
+        {
             return Ok(());
         }
+        let asked = Asked {
+            actor: request.actor,
+            action: request.ask.action(),
+            restarts: matches!(request.ask, Ask::RetryNode { .. } | Ask::Rerun { .. }),
+            answers: match &request.ask {
+                Ask::Answer(answer) => Some(answer.key.clone()),
+                _ => None,
+            },
+            reply: request.reply,
+            signal_id: request.signal_id,
+        };
         let from = stretch.progress.events.len();
         let stepped = match request.ask {
             Ask::Cancel if self.state.finished().is_some() => Ok(Err(RequestError::Terminal)),
             Ask::Cancel => self.step(stretch, Input::Cancel).map(Ok),
             Ask::Answer(answer) => self.take_answer(stretch, answer),
-            Ask::RetryNode(node) => self.step(stretch, Input::RetryNode(node)).map(Ok),
-            Ask::Rerun => self.begin_again(stretch),
+            Ask::RetryNode { node, metered } => self.go_on_from(stretch, node, metered),
+            Ask::Rerun { metered } => self.begin_again(stretch, metered),
         };
-        let answer = match stepped {
-            Ok(answer) => answer,
-            Err(StepFailure::Panicked) => return Err(Panicked),
-            Err(StepFailure::Refused(refused)) => Err(match refused {
-                StepError::NotFinished => RequestError::NotTerminal,
-                StepError::NotFailed(node) => RequestError::NotFailed(node),
-                StepError::Start(_) => RequestError::Internal,
-            }),
-        };
-        let answer = answer.map(|()| Done {
-            resumed: goes_on(&stretch.progress.events[from..]),
-            ended: self.state.finished().is_some(),
-        });
-        let done = |id| SignalDone {
-            id,
-            outcome: outcome(&answer),
-        };
-        stretch.signals_done.extend(request.signal_id.map(done));
-        stretch.answers.extend(request.reply.map(|reply| (reply, answer)));
-        Ok(())
+        self.conclude(stretch, from, stepped, Some(asked))
     }
 
     /// Completes a node that waits for an answer. The first answer wins.
@@ -106,10 +211,28 @@ impl LiveRun {
         .map(Ok)
     }
 
+    /// Whether the run has ended, and durably: an end that is not is none.
+    fn has_ended(&self, stretch: &Stretch) -> bool {
+        self.state.finished().is_some() && stretch.progress.events.is_empty()
+    }
+
+    /// Lets a run that has ended go on from a node that failed.
+    fn go_on_from(&mut self, stretch: &mut Stretch, node: i64, metered: bool) -> Result<Taken, StepFailure> {
+        if !self.has_ended(stretch) {
+            return Ok(Err(RequestError::NotTerminal));
+        }
+        let restarted = self.context.restarted(self.context.attempt, metered);
+        let before = std::mem::replace(&mut self.context, Arc::new(restarted));
+        let stepped = self.step(stretch, Input::RetryNode(node));
+        if matches!(stepped, Err(StepFailure::Refused(_))) {
+            self.context = before;
+        }
+        stepped.map(Ok)
+    }
+
     /// Starts the next attempt of a run that has ended.
-    fn begin_again(&mut self, stretch: &mut Stretch) -> Result<Taken, StepFailure> {
-        // An end that is not durable yet is none.
-        if self.state.finished().is_none() || !stretch.progress.events.is_empty() {
+    fn begin_again(&mut self, stretch: &mut Stretch, metered: bool) -> Result<Taken, StepFailure> {
+        if !self.has_ended(stretch) {
             return Ok(Err(RequestError::NotTerminal));
         }
         let Some(started) = &self.journal.started else {
@@ -123,7 +246,7 @@ impl LiveRun {
             seeds: started.seeds.clone(),
             timeout_ms: started.timeout_ms,
         };
-        self.context = Arc::new(self.context.at_attempt(attempt));
+        self.context = Arc::new(self.context.restarted(attempt, metered));
         self.state = RunState::new(Arc::clone(&self.context.plan));
         self.journal.next_seq = 0;
         self.journal.credits_before += self.journal.credits_recorded;
@@ -135,6 +258,16 @@ impl LiveRun {
         stretch
             .progress
             .step(&mut self.state, input, &self.context, &mut self.timers)
+    }
+}
+
+/// Whether the event is the end of a node.
+fn ends(event: &Event, key: &NodeKey) -> bool {
+    match &event.body {
+        EventBody::NodeCompleted { key: ended, .. } | EventBody::NodeFailed { key: ended, .. } => {
+            ended == key
+        }
+        _ => false,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Taking up a run that was claimed: its state is rebuilt from the journal, and it goes on from there.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use engine::step::Input;
 use tokio::time::sleep;
 
 use super::Shared;
+use super::calls::Calls;
 use super::context::RunContext;
 use super::drive::{Arrival, ENGINE_PANICKED, LiveRun, Panicked, Place, Settled, Stretch};
 use super::error::PlanError;
@@ -69,6 +70,8 @@ impl LiveRun {
             signals_seen: HashSet::new(),
             broken: false,
             executions: Executions::default(),
+            held_back: VecDeque::new(),
+            questions: HashMap::new(),
             seat,
             _counted: counted,
         };
@@ -180,6 +183,7 @@ async fn load(shared: &Shared, run: &Run) -> Result<(RunContext, RunState, Place
         pace: compiled.pace,
         surroundings,
         share: shared.limits.share(&run.organization_id),
+        calls: (!compiled.functions.is_empty()).then(Calls::default),
         roots: OnceLock::new(),
     };
     Ok((context, rebuilt.state, place))

@@ -1,19 +1,29 @@
-//! The master key's versions and their file: a line for each, its number and 64 hexadecimal digits.
+//! The master key's versions and where they stand: in a file, a line for each, or in the environment, separated by
+//! commas. Each has a number and 32 bytes in hexadecimal or Base64.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use super::cipher::{Cipher, KEY_LENGTH, joined, random};
-use super::{SecretError, read_private, replace_private, write_private};
+use super::{MASTER_KEY_VARIABLE, Secret, SecretError, read_private, replace_private, write_private};
 use crate::store::WrappedKey;
 
 /// The versions of the master key that a node has.
 #[derive(Clone, Default)]
 pub(super) struct MasterKeys(BTreeMap<i64, [u8; KEY_LENGTH]>);
 
-/// Where they are kept.
-pub(super) struct MasterKeyFile(PathBuf);
+/// Where the master key comes from.
+pub enum MasterKeySource {
+    /// A file, which rotations write.
+    File(PathBuf),
+    /// The text of an environment variable, which only the operator writes.
+    Environment(Secret),
+}
 
 impl MasterKeys {
     /// The highest version.
@@ -58,11 +68,13 @@ impl MasterKeys {
 
     fn parse(text: &str) -> Option<Self> {
         let mut keys = BTreeMap::new();
-        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            // A line without a number is what a key generator gives.
-            let (version, digits) = line.split_once(char::is_whitespace).unwrap_or(("1", line));
+        let entries = text.split(['\n', ',']).map(str::trim);
+        for entry in entries.filter(|entry| !entry.is_empty()) {
+            let is_separator = |character: char| character == ':' || character.is_whitespace();
+            // One without a number is what a key generator gives.
+            let (version, key) = entry.split_once(is_separator).unwrap_or(("1", entry));
             let version: i64 = version.parse().ok().filter(|version| *version > 0)?;
-            let key = hex::decode(digits.trim()).ok()?.try_into().ok()?;
+            let key = key_bytes(key.trim())?;
             if keys.insert(version, key).is_some() {
                 return None;
             }
@@ -85,29 +97,72 @@ fn place(version: i64, id: &str) -> Vec<u8> {
     joined(&[b"wrapped-key", id.as_bytes(), &version.to_be_bytes()])
 }
 
-impl MasterKeyFile {
-    pub(super) fn new(path: &Path) -> Self {
-        Self(path.to_owned())
-    }
+/// Both alphabets of Base64, each with or without padding.
+const BASE64: [GeneralPurpose; 2] = [
+    GeneralPurpose::new(&alphabet::STANDARD, ANY_PADDING),
+    GeneralPurpose::new(&alphabet::URL_SAFE, ANY_PADDING),
+];
+const ANY_PADDING: GeneralPurposeConfig =
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 
-    /// Its keys, if there is such a file.
+fn key_bytes(text: &str) -> Option<[u8; KEY_LENGTH]> {
+    let bytes = hex::decode(text)
+        .ok()
+        .or_else(|| BASE64.iter().find_map(|base64| base64.decode(text).ok()));
+    bytes?.try_into().ok()
+}
+
+impl MasterKeySource {
+    /// Its keys; nothing when there is no such file.
     pub(super) fn read(&self) -> Result<Option<MasterKeys>, SecretError> {
-        let text = read_private(&self.0)?;
+        let text = match self {
+            Self::File(path) => read_private(path)?,
+            Self::Environment(text) => Some(text.expose().to_owned()),
+        };
         text.map(|text| MasterKeys::parse(&text).ok_or_else(|| SecretError::Malformed(self.name())))
             .transpose()
     }
 
-    /// Makes the file, readable by its owner alone.
-    pub(super) fn create(&self, keys: &MasterKeys) -> Result<(), SecretError> {
-        write_private(&self.0, &keys.text())
+    /// Makes the file with a first key, readable by its owner alone.
+    pub(super) fn make(&self) -> Result<MasterKeys, SecretError> {
+        let keys = MasterKeys::default().with_new(1)?;
+        match self {
+            Self::File(path) => write_private(path, &keys.text())?,
+            // There always is one.
+            Self::Environment(_) => {}
+        }
+        Ok(keys)
     }
 
-    pub(super) fn replace(&self, keys: &MasterKeys) -> Result<(), SecretError> {
-        replace_private(&self.0, &keys.text())
+    /// The keys with a version above the one in use: a new one, which the file then holds too, or one that the
+    /// environment has brought.
+    pub(super) fn with_newer(&self, keys: MasterKeys, in_use: i64) -> Result<MasterKeys, SecretError> {
+        match self {
+            Self::File(path) => {
+                let version = keys.newest().max(in_use).saturating_add(1);
+                let both = keys.with_new(version)?;
+                replace_private(path, &both.text())?;
+                Ok(both)
+            }
+            Self::Environment(_) if keys.newest() > in_use => Ok(keys),
+            Self::Environment(_) => Err(SecretError::NothingNewer { version: in_use }),
+        }
     }
 
+    /// Forgets the versions that are no longer in use.
+    pub(super) fn keep_only(&self, keys: &MasterKeys, version: i64) -> Result<(), SecretError> {
+        match self {
+            Self::File(path) => replace_private(path, &keys.only(version).text()),
+            Self::Environment(_) => Ok(()),
+        }
+    }
+
+    /// What the operator knows it by.
     pub(super) fn name(&self) -> String {
-        self.0.display().to_string()
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::Environment(_) => MASTER_KEY_VARIABLE.to_owned(),
+        }
     }
 }
 
@@ -119,13 +174,13 @@ mod tests {
     #[test]
     fn the_file_keeps_versions_apart() {
         let folder = tempfile::tempdir().unwrap();
-        let file = MasterKeyFile::new(&folder.path().join("key"));
+        let file = MasterKeySource::File(folder.path().join("key"));
         assert!(file.read().unwrap().is_none());
-        let keys = MasterKeys::default().with_new(1).unwrap().with_new(3).unwrap();
-        file.create(&keys).unwrap();
+        let first = file.make().unwrap();
+        let keys = file.with_newer(first, 2).unwrap();
         let read = file.read().unwrap().unwrap();
         assert_eq!((read.newest(), read.text()), (3, keys.text()));
-        file.replace(&read.only(3)).unwrap();
+        file.keep_only(&keys, 3).unwrap();
         let newest = file.read().unwrap().unwrap();
         let wrapped = keys.wrap(3, "org", b"key").unwrap().unwrap();
         assert_eq!(newest.unwrap(&wrapped).unwrap().unwrap(), b"key");
@@ -149,10 +204,22 @@ mod tests {
                 .newest(),
             7
         );
+        let base64 = "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s";
+        for text in [
+            &format!("5:{key}"),
+            &format!("1:{},5:{base64}=", "cd".repeat(KEY_LENGTH)),
+            &format!("5 {base64}\n"),
+        ] {
+            let keys = MasterKeys::parse(text).unwrap();
+            assert_eq!(keys.only(5).text(), format!("5 {key}"), "{text}");
+        }
         for wrong in [
             "",
             "\n",
+            ",",
             "short",
+            "2:",
+            &base64[2..],
             &format!("0 {key}"),
             &format!("-1 {key}"),
             &format!("1 {key}\n1 {key}"),

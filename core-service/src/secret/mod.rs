@@ -1,7 +1,7 @@
 //! Secrets, the master key that protects those which are stored, and the vault that seals and opens them.
 //!
 //! What is stored is sealed with a key of its organization's own; those keys are wrapped by a version of the master key,
-//! which stands in a file and never in the database. No type here that holds a secret has `Debug`, `Display` or
+//! which stands in a file or in the environment and never in the database. No type here that holds a secret has `Debug`, `Display` or
 //! `Serialize`: what holds one cannot be logged or sent by accident.
 
 mod cipher;
@@ -15,9 +15,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 pub use mask::Mask;
+pub use master::MasterKeySource;
 pub use vault::{Place, Vault};
 
 use crate::store::StoreError;
+
+/// The environment variable that may hold the master key.
+pub const MASTER_KEY_VARIABLE: &str = "SWITCHYARD_MASTER_KEY";
 
 /// Text that nobody but its reader may see.
 #[derive(Clone)]
@@ -60,9 +64,10 @@ pub enum SecretError {
         /// Why.
         source: std::io::Error,
     },
-    /// A master key file holds something else.
+    /// What should be a master key is something else.
     #[error(
-        "{0} must hold lines of a version number and 64 hexadecimal digits, as the first start writes it"
+        "{0} must hold the master key: 32 bytes in hexadecimal or Base64, or several versions of it as VERSION:KEY, on \
+         lines of their own or separated by commas"
     )]
     Malformed(String),
     /// The database was set up with a master key, and there is no file.
@@ -73,14 +78,24 @@ pub enum SecretError {
     WrongKey,
     /// The master key was rotated on another node.
     #[error(
-        "the database's secrets need version {version} of the master key, which {path} lacks; copy the file of the node \
-         that rotated it"
+        "the database's secrets need version {version} of the master key, which {place} lacks; give it what the node \
+         that rotated it has"
     )]
     MissingVersion {
         /// The version.
         version: i64,
-        /// The master key file of this node.
-        path: String,
+        /// The master key file of this node, or the variable.
+        place: String,
+    },
+    /// A rotation found no key to rotate to.
+    #[error(
+        "{} has no version of the master key above {version}, which is in use: set it to the present key and a new one \
+         (1:KEY,2:NEWKEY), restart all nodes, and rotate again",
+        MASTER_KEY_VARIABLE
+    )]
+    NothingNewer {
+        /// The version in use.
+        version: i64,
     },
     /// A stored secret was changed, moved, or sealed with another key.
     #[error("a stored secret is damaged")]

@@ -3,15 +3,14 @@
 //! Each organization has a key of its own, made when it stores its first secret. A rotation wraps these keys anew; what
 //! they seal stays as it is.
 
-use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use moka::sync::Cache;
 
 use super::cipher::{Cipher, KEY_LENGTH, joined, random};
-use super::master::{MasterKeyFile, MasterKeys};
+use super::master::{MasterKeySource, MasterKeys};
 use super::{Secret, SecretError};
-use crate::store::{InsertKey, Store, WrappedKey};
+use crate::store::{Actor, InsertKey, Store, WrappedKey};
 
 /// The id of the service's own secret, which keys are hashed with. The master key's version in use is the one of this
 /// row.
@@ -51,8 +50,8 @@ pub struct Vault(Arc<Inner>);
 
 struct Inner {
     store: Store,
-    file: MasterKeyFile,
-    /// Those of the file, and older ones that were in use since the start.
+    source: MasterKeySource,
+    /// Those of the source, and older ones that were in use since the start.
     master: RwLock<MasterKeys>,
     keys: Cache<String, Cipher>,
     /// Held by the rotation under way.
@@ -60,25 +59,20 @@ struct Inner {
 }
 
 impl Vault {
-    /// Opens the vault with a master key file. On a database without secrets the file is made when it is missing.
+    /// Opens the vault with the master key of a source. On a database without secrets a file is made when it is missing.
     ///
     /// # Errors
-    /// When file or database cannot be used, or the file lacks the key that the database needs.
-    pub async fn open(store: Store, path: &Path) -> Result<Self, SecretError> {
-        let file = MasterKeyFile::new(path);
+    /// When source or database cannot be used.
+    pub async fn open(store: Store, source: MasterKeySource) -> Result<Self, SecretError> {
         let own = store.wrapped_key(OWN).await?;
-        let master = match (file.read()?, &own) {
+        let master = match (source.read()?, &own) {
             (Some(keys), _) => keys,
-            (None, Some(_)) => return Err(SecretError::NoFile(file.name())),
-            (None, None) => {
-                let keys = MasterKeys::default().with_new(1)?;
-                file.create(&keys)?;
-                keys
-            }
+            (None, Some(_)) => return Err(SecretError::NoFile(source.name())),
+            (None, None) => source.make()?,
         };
         let vault = Self(Arc::new(Inner {
             store,
-            file,
+            source,
             master: RwLock::new(master),
             keys: Cache::new(MOST_KEYS),
             rotation: tokio::sync::Mutex::default(),
@@ -126,26 +120,25 @@ impl Vault {
         text.map(Secret::from).ok_or(SecretError::Damaged)
     }
 
-    /// Makes a new version of the master key and wraps all keys with it, in one transaction. The file holds the old
-    /// version too until that is done. Gives the new version.
+    /// Wraps all keys with a new version of the master key, in one transaction, and gives that version. A file gets a
+    /// new key and holds the old version too until that is done; the environment must have brought the new version.
     ///
     /// # Errors
-    /// When file or database cannot be used; both versions may be in the file then, and another rotation cleans up.
-    pub async fn rotate(&self) -> Result<i64, SecretError> {
+    /// When source or database cannot be used; both versions may be in the file then, and another rotation cleans up.
+    /// [`SecretError::NothingNewer`]
+    pub async fn rotate(&self, actor: &Actor) -> Result<i64, SecretError> {
         let inner = &self.0;
         let _alone = inner.rotation.lock().await;
-        inner.read_file_again()?;
+        inner.read_source_again()?;
         let own = inner.store.wrapped_key(OWN).await?.ok_or(SecretError::WrongKey)?;
-        let before = inner.master();
-        let version = before.newest().max(own.master_version).saturating_add(1);
-        let both = before.with_new(version)?;
-        inner.file.replace(&both)?;
+        let both = inner.source.with_newer(inner.master(), own.master_version)?;
+        let version = both.newest();
         inner.learn(both.clone());
         inner
             .store
-            .rewrap_keys(OWN, |key| inner.rewrap(key, version))
+            .rewrap_keys(actor, OWN, version, |key| inner.rewrap(key, version))
             .await?;
-        inner.file.replace(&both.only(version))?;
+        inner.source.keep_only(&both, version)?;
         tracing::info!(version, "the master key was rotated");
         Ok(version)
     }
@@ -214,17 +207,17 @@ impl Inner {
         if let Some(done) = work(&self.master()) {
             return done;
         }
-        self.read_file_again()?;
+        self.read_source_again()?;
         work(&self.master()).unwrap_or_else(|| {
             Err(SecretError::MissingVersion {
                 version,
-                path: self.file.name(),
+                place: self.source.name(),
             })
         })
     }
 
-    fn read_file_again(&self) -> Result<(), SecretError> {
-        if let Some(keys) = self.file.read()? {
+    fn read_source_again(&self) -> Result<(), SecretError> {
+        if let Some(keys) = self.source.read()? {
             self.learn(keys);
         }
         Ok(())
@@ -243,6 +236,8 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::path::{Path, PathBuf};
+
     use super::*;
     use crate::store::DatabaseUrl;
 
@@ -258,10 +253,20 @@ mod tests {
             .unwrap()
     }
 
+    async fn open(store: Store, path: PathBuf) -> Result<Vault, SecretError> {
+        Vault::open(store, MasterKeySource::File(path)).await
+    }
+
+    /// With these keys in the environment.
+    async fn open_with(store: &Store, keys: &str) -> Result<Vault, SecretError> {
+        let source = MasterKeySource::Environment(Secret::from(keys.to_owned()));
+        Vault::open(store.clone(), source).await
+    }
+
     #[tokio::test]
     async fn a_secret_opens_in_its_place_only() {
         let folder = tempfile::tempdir().unwrap();
-        let vault = Vault::open(store(folder.path()).await, &folder.path().join("key"))
+        let vault = open(store(folder.path()).await, folder.path().join("key"))
             .await
             .unwrap();
         let sealed = vault.seal(PLACE, "gehëim".as_bytes()).await.unwrap();
@@ -289,18 +294,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, old) = (folder.path().join("key"), folder.path().join("old"));
         let store = store(folder.path()).await;
-        let vault = Vault::open(store.clone(), &path).await.unwrap();
+        let vault = open(store.clone(), path.clone()).await.unwrap();
         let sealed = vault.seal(PLACE, b"secret").await.unwrap();
         let hash_secret = vault.key_hash_secret().await.unwrap();
         std::fs::copy(&path, &old).unwrap();
 
-        assert_eq!(vault.rotate().await.unwrap(), 2);
+        assert_eq!(vault.rotate(&Actor::default()).await.unwrap(), 2);
         assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 1);
-        for vault in [vault, Vault::open(store.clone(), &path).await.unwrap()] {
+        for vault in [vault, open(store.clone(), path.clone()).await.unwrap()] {
             assert_eq!(vault.open_text(PLACE, &sealed).await.unwrap().expose(), "secret");
             assert_eq!(vault.key_hash_secret().await.unwrap(), hash_secret);
         }
-        let outdated = Vault::open(store.clone(), &old).await.unwrap();
+        let outdated = open(store.clone(), old.clone()).await.unwrap();
         let refused = outdated.key_hash_secret().await.err().unwrap();
         assert!(
             matches!(refused, SecretError::MissingVersion { version: 2, .. }),
@@ -313,21 +318,19 @@ mod tests {
             hash_secret,
             "the new file is read at once"
         );
-        assert_eq!(outdated.rotate().await.unwrap(), 3);
+        assert_eq!(outdated.rotate(&Actor::default()).await.unwrap(), 3);
     }
 
     #[tokio::test]
     async fn a_database_in_use_needs_its_own_key() {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path()).await;
-        Vault::open(store.clone(), &folder.path().join("a"))
-            .await
-            .unwrap();
-        let missing = Vault::open(store.clone(), &folder.path().join("b")).await;
+        open(store.clone(), folder.path().join("a")).await.unwrap();
+        let missing = open(store.clone(), folder.path().join("b")).await;
         assert!(matches!(missing, Err(SecretError::NoFile(_))));
         assert!(!folder.path().join("b").exists());
         std::fs::write(folder.path().join("c"), "ab".repeat(KEY_LENGTH)).unwrap();
-        let stranger = Vault::open(store, &folder.path().join("c")).await.unwrap();
+        let stranger = open(store, folder.path().join("c")).await.unwrap();
         assert!(matches!(
             stranger.key_hash_secret().await,
             Err(SecretError::WrongKey)
@@ -335,9 +338,47 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_key_of_the_environment_is_rotated_to_one_that_it_brings() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path()).await;
+        let (old, new) = ("ab".repeat(KEY_LENGTH), "cd".repeat(KEY_LENGTH));
+        let vault = open_with(&store, &old).await.unwrap();
+        let sealed = vault.seal(PLACE, b"secret").await.unwrap();
+        assert_eq!(
+            std::fs::read_dir(folder.path()).unwrap().count(),
+            files(folder.path())
+        );
+        let alone = vault.rotate(&Actor::default()).await.unwrap_err();
+        assert!(
+            matches!(alone, SecretError::NothingNewer { version: 1 }),
+            "{alone}"
+        );
+        assert!(!alone.to_string().contains(&old));
+
+        let both = open_with(&store, &format!("1:{old},2:{new}")).await.unwrap();
+        assert_eq!(both.open_text(PLACE, &sealed).await.unwrap().expose(), "secret");
+        assert_eq!(both.rotate(&Actor::default()).await.unwrap(), 2);
+        let again = both.rotate(&Actor::default()).await.unwrap_err();
+        assert!(matches!(again, SecretError::NothingNewer { version: 2 }));
+        let next = open_with(&store, &format!("2:{new}")).await.unwrap();
+        assert_eq!(next.open_text(PLACE, &sealed).await.unwrap().expose(), "secret");
+        let outdated = open_with(&store, &old).await.unwrap();
+        let refused = outdated.key_hash_secret().await.err().unwrap();
+        assert!(matches!(refused, SecretError::MissingVersion { version: 2, .. }));
+        assert!(refused.to_string().contains("SWITCHYARD_MASTER_KEY"), "{refused}");
+    }
+
+    /// How many files of the database there are: no key is written down.
+    fn files(folder: &Path) -> usize {
+        let names = std::fs::read_dir(folder).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with("store.db")).count()
+    }
+
+    #[tokio::test]
     async fn first_secrets_during_rotations_stay_readable() {
         let folder = tempfile::tempdir().unwrap();
-        let vault = Vault::open(store(folder.path()).await, &folder.path().join("key"))
+        let vault = open(store(folder.path()).await, folder.path().join("key"))
             .await
             .unwrap();
         let sealers: Vec<_> = (0..24)
@@ -357,9 +398,9 @@ mod tests {
             })
             .collect();
         for expected in 2..6 {
-            assert_eq!(vault.rotate().await.unwrap(), expected);
+            assert_eq!(vault.rotate(&Actor::default()).await.unwrap(), expected);
         }
-        let fresh = Vault::open(vault.0.store.clone(), &folder.path().join("key"))
+        let fresh = open(vault.0.store.clone(), folder.path().join("key"))
             .await
             .unwrap();
         for sealer in sealers {

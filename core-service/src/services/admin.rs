@@ -9,6 +9,7 @@ use crate::auth::{ApiKeyText, Authorized};
 use crate::bootstrap::all_scopes;
 use crate::clock;
 use crate::error::{Error, Result};
+use crate::secret::SecretError;
 use crate::store::{
     BillingStatus, Founding, FoundingKey, NewApiKey, OrganizationChange, Plan, Role, StoreError,
 };
@@ -83,7 +84,7 @@ impl Admin {
 
     async fn set_plan(
         &self,
-        _caller: Authorized<Operator>,
+        caller: Authorized<Operator>,
         request: v1::SetPlanRequest,
     ) -> Result<v1::SetPlanResponse> {
         let store = &self.services.store;
@@ -104,7 +105,7 @@ impl Admin {
             read_rpm: request.read_rpm.map_or(before.read_rpm, number),
             write_rpm: request.write_rpm.map_or(before.write_rpm, number),
         };
-        store.put_plan(&plan).await?;
+        store.put_plan(&caller.actor(), &plan).await?;
         self.forget();
         Ok(v1::SetPlanResponse {})
     }
@@ -177,12 +178,15 @@ impl Admin {
 
     async fn rotate_secrets(
         &self,
-        _caller: Authorized<Operator>,
+        caller: Authorized<Operator>,
         _request: v1::RotateSecretsRequest,
     ) -> Result<v1::RotateSecretsResponse> {
-        let rotated = self.services.vault.rotate().await;
-        // The operator may know what is wrong with the file.
-        let version = rotated.map_err(|error| Error::unavailable(format!("{error}.")).with_cause(error))?;
+        let rotated = self.services.vault.rotate(&caller.actor()).await;
+        // The operator may know what is wrong with the key.
+        let version = rotated.map_err(|error| match error {
+            SecretError::NothingNewer { .. } => Error::new(ErrorReason::Conflict, format!("{error}.")),
+            error => Error::unavailable(format!("{error}.")).with_cause(error),
+        })?;
         Ok(v1::RotateSecretsResponse {
             master_key_version: i32::try_from(version).unwrap_or(i32::MAX),
         })

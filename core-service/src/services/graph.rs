@@ -1,7 +1,7 @@
 //! Graphs between the contract's messages and the engine's types.
 
 use contract::v1;
-use engine::graph::{Edge, EdgeType, Graph, Node};
+use engine::graph::{Edge, EdgeType, FrozenGraph, Graph, Node};
 use engine::problem::Problem;
 use serde_json::{Map, Value};
 
@@ -16,6 +16,15 @@ use crate::error::{Error, Result};
 /// When the database holds something else.
 pub(super) fn parse(bytes: &[u8]) -> Result<Graph> {
     serde_json::from_slice(bytes).map_err(Error::internal)
+}
+
+/// Reads a graph that nothing changes any more.
+///
+/// # Errors
+/// When the database holds something else.
+pub(super) fn parse_frozen(bytes: &[u8]) -> Result<Graph> {
+    let frozen: FrozenGraph = serde_json::from_slice(bytes).map_err(Error::internal)?;
+    Ok(frozen.into_parts().0)
 }
 
 /// The nodes as the contract shows them.

@@ -6,6 +6,7 @@
 
 mod activity;
 mod admin;
+mod callable;
 mod catalog;
 mod change;
 mod credential;
@@ -18,6 +19,7 @@ mod human_request;
 mod ingress;
 mod invitation;
 mod member;
+mod page;
 mod reference;
 mod run;
 mod structure;
@@ -48,6 +50,7 @@ use crate::nodes::http::HttpCaller;
 use crate::outbound::Outbound;
 use crate::people::People;
 use crate::runtime::Runtime;
+use crate::sandbox::Sandbox;
 use crate::secret::Vault;
 use crate::store::Store;
 use crate::variables::Variables;
@@ -61,6 +64,8 @@ pub struct Services {
     pub runtime: Runtime,
     /// The node kinds.
     pub registry: Arc<Registry>,
+    /// Runs custom functions.
+    pub sandbox: Sandbox,
     /// The apps of the catalog.
     pub apps: Apps,
     /// Opens credentials and seals them.
@@ -100,6 +105,7 @@ impl Services {
         use contract::v1::human_request_service_server::HumanRequestServiceServer;
         use contract::v1::invitation_service_server::InvitationServiceServer;
         use contract::v1::member_service_server::MemberServiceServer;
+        use contract::v1::page_service_server::PageServiceServer;
         use contract::v1::run_service_server::RunServiceServer;
         use contract::v1::structure_service_server::StructureServiceServer;
         use contract::v1::tag_service_server::TagServiceServer;
@@ -124,6 +130,7 @@ impl Services {
             .add_service(FolderServiceServer::new(folder::Folders::new(self)))
             .add_service(TagServiceServer::new(tag::Tags::new(self)))
             .add_service(MemberServiceServer::new(member::Members::new(self)))
+            .add_service(PageServiceServer::new(page::Pages::new(self)))
             .add_service(InvitationServiceServer::new(invitation::Invitations::new(self)))
             .add_service(ActivityServiceServer::new(activity::ActivityFeed::new(self)))
             .add_service(CatalogServiceServer::new(catalog::Catalog::new(self)))

@@ -83,7 +83,7 @@ impl WebhookTargets {
             .store
             .graph(&row.organization.id, &deployment.content_hash)
             .await?;
-        let graph = graph::parse(&bytes)?;
+        let graph = graph::parse_frozen(&bytes)?;
         let trigger = graph
             .node(binding.node_id)
             .filter(|node| node.kind.as_deref() == Some("webhook_trigger"));

@@ -1,15 +1,18 @@
 //! The trail of what was done. Each entry is written in the transaction of the change it tells of.
 
+use serde::{Deserialize, Serialize};
 use sqlx::AssertSqlSafe;
 
 use super::database::Session;
+use super::dialect::{BatchStatement, Kind};
 use super::page::Position;
+use super::run_batch::RunActivity;
 use super::value::{Row, Value, values};
 use super::{Store, StoreError};
 use crate::{clock, id};
 
 /// Who does something, and through what.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Actor {
     /// The user; null for the operator and for the service itself.
     pub user_id: Option<String>,
@@ -60,6 +63,7 @@ pub struct ActivityFilter {
 }
 
 /// What an entry tells, before it is written.
+#[derive(Clone, Copy)]
 pub(super) struct Entry<'a> {
     pub(super) organization_id: &'a str,
     /// `<noun>.<verb>`
@@ -72,32 +76,108 @@ pub(super) struct Entry<'a> {
 
 /// Writes an entry as part of the transaction.
 pub(super) async fn record(session: &mut Session, actor: &Actor, entry: Entry<'_>) -> Result<(), StoreError> {
-    let target_type = entry.action.split('.').next().unwrap_or_default();
+    record_all(session, &[(actor, entry)]).await
+}
+
+/// Writes the entry of something that concerns several organizations into the feed of each: of those whose ids the
+/// statement gives. The entry's own organization does not count.
+pub(super) async fn record_for(
+    session: &mut Session,
+    actor: &Actor,
+    (concerned, parameters): (&'static str, &[Value<'_>]),
+    entry: Entry<'_>,
+) -> Result<(), StoreError> {
+    let rows = session.rows(concerned, parameters).await?;
+    let organization_ids = rows
+        .iter()
+        .map(|row| row.get("id"))
+        .collect::<Result<Vec<String>, _>>()?;
+    let entries: Vec<(&Actor, Entry<'_>)> = organization_ids
+        .iter()
+        .map(|organization_id| {
+            (
+                actor,
+                Entry {
+                    organization_id,
+                    ..entry
+                },
+            )
+        })
+        .collect();
+    record_all(session, &entries).await
+}
+
+/// Writes what a batch of runs brings along. Most bring nothing.
+pub(super) async fn record_of_runs<'a>(
+    session: &mut Session,
+    runs: impl Iterator<Item = (&'a String, &'a Vec<RunActivity>)>,
+) -> Result<(), StoreError> {
+    let entry = |run_id: &'a String, told: &'a RunActivity| {
+        let entry = Entry {
+            organization_id: &told.organization_id,
+            action: told.action,
+            label: run_id,
+            target_id: run_id,
+            fields: &[],
+        };
+        (&told.actor, entry)
+    };
+    let entries: Vec<(&Actor, Entry<'_>)> = runs
+        .flat_map(|(run_id, told)| told.iter().map(move |told| entry(run_id, told)))
+        .collect();
+    record_all(session, &entries).await
+}
+
+const INSERT_ENTRIES: BatchStatement = BatchStatement {
+    columns: &[
+        ("id", Kind::Text),
+        ("ts", Kind::Integer),
+        ("organization_id", Kind::Text),
+        ("action", Kind::Text),
+        ("label", Kind::Text),
+        ("target_type", Kind::Text),
+        ("target_id", Kind::Text),
+        ("actor_user_id", Kind::Text),
+        ("metadata", Kind::Bytes),
+    ],
+    tail:
+        "INSERT INTO activity (id, ts, organization_id, action, label, target_type, target_id, actor_user_id,
+               metadata)
+           SELECT v.* FROM v",
+};
+
+async fn record_all(session: &mut Session, entries: &[(&Actor, Entry<'_>)]) -> Result<(), StoreError> {
+    let made: Vec<(String, Vec<u8>)> = entries
+        .iter()
+        .map(|(actor, entry)| (id::new(id::Kind::Event), metadata(actor, entry)))
+        .collect();
+    let now = clock::now_ms();
+    let mut rows: Vec<Value<'_>> = Vec::with_capacity(entries.len() * INSERT_ENTRIES.columns.len());
+    for ((actor, entry), (id, metadata)) in entries.iter().zip(&made) {
+        rows.extend(values![
+            id,
+            now,
+            entry.organization_id,
+            entry.action,
+            entry.label,
+            entry.action.split('.').next().unwrap_or_default(),
+            entry.target_id,
+            &actor.user_id,
+            metadata,
+        ]);
+    }
+    session.batch(&INSERT_ENTRIES, &rows).await?;
+    Ok(())
+}
+
+fn metadata(actor: &Actor, entry: &Entry<'_>) -> Vec<u8> {
     let metadata = serde_json::json!({
         "fields": entry.fields,
         "requestId": actor.request_id,
         "apiKeyId": actor.api_key_id,
         "ip": actor.ip,
     });
-    session
-        .execute(
-            "INSERT INTO activity (id, ts, organization_id, action, label, target_type, target_id, actor_user_id,
-                 metadata)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-            &values![
-                &id::new(id::Kind::Event),
-                clock::now_ms(),
-                entry.organization_id,
-                entry.action,
-                entry.label,
-                target_type,
-                entry.target_id,
-                &actor.user_id,
-                &metadata.to_string().into_bytes(),
-            ],
-        )
-        .await?;
-    Ok(())
+    metadata.to_string().into_bytes()
 }
 
 impl Activity {

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, HashSet};
 use super::database::Session;
 use super::dialect::{BatchStatement, Kind};
 use super::process::Lease;
-use super::run_batch::{CreateOutcome, NewRun, Payload, RunBatch, RunChange};
+use super::run_batch::{BatchOutcome, ChangeOutcome, CreateOutcome, NewRun, Payload, RunBatch, RunChange};
 use super::value::Value;
-use super::{Store, StoreError, credit, human_request, idempotency, schedule};
+use super::{Store, StoreError, activity, credit, human_request, idempotency, schedule};
 
 /// A refused or failed commit. Nothing of the batch was written, except that after
 /// [`StoreError::Unavailable`] during the commit itself the outcome is unknown.
@@ -30,35 +30,45 @@ impl Store {
     ///
     /// # Errors
     /// [`CommitError::LeaseLost`] when this process was taken over; when the database fails.
-    pub async fn commit_runs(
-        &self,
-        lease: &Lease,
-        batch: &RunBatch,
-    ) -> Result<Vec<CreateOutcome>, CommitError> {
+    pub async fn commit_runs(&self, lease: &Lease, batch: &RunBatch) -> Result<BatchOutcome, CommitError> {
         let mut transaction = self.fenced(lease).await?;
-        let mut outcomes = vec![CreateOutcome::Created; batch.creates.len()];
-        schedule::take_ticks(&mut transaction, &batch.creates, &mut outcomes).await?;
-        idempotency::claim_keys(&mut transaction, &batch.creates, &mut outcomes).await?;
-        let held = credit::settle(&mut transaction, batch, &mut outcomes).await?;
-        idempotency::release_keys(&mut transaction, &batch.creates, &mut outcomes).await?;
+        let mut outcome = batch.accepted();
+        schedule::take_ticks(&mut transaction, &batch.creates, &mut outcome.creates).await?;
+        idempotency::claim_keys(&mut transaction, &batch.creates, &mut outcome.creates).await?;
+        let held = credit::settle(&mut transaction, batch, &mut outcome).await?;
+        idempotency::release_keys(&mut transaction, &batch.creates, &mut outcome.creates).await?;
 
-        let created: Vec<&NewRun> = batch
-            .creates
-            .iter()
-            .zip(&outcomes)
-            .filter(|(_, outcome)| **outcome == CreateOutcome::Created)
-            .map(|(run, _)| run)
-            .collect();
+        let created = created(batch, &outcome);
+        let changed = changed(batch, &outcome);
         insert_payloads(&mut transaction, &batch.payloads).await?;
         insert_runs(&mut transaction, lease, &created, &held).await?;
-        insert_segments(&mut transaction, &created, &batch.changes).await?;
-        write_timers(&mut transaction, &created, &batch.changes).await?;
-        human_request::write(&mut transaction, &batch.changes).await?;
-        finish_signals(&mut transaction, &batch.changes).await?;
-        update_summaries(&mut transaction, lease, &batch.changes).await?;
+        insert_segments(&mut transaction, &created, &changed).await?;
+        write_timers(&mut transaction, &created, &changed).await?;
+        human_request::write(&mut transaction, &changed).await?;
+        finish_signals(&mut transaction, &changed).await?;
+        update_summaries(&mut transaction, lease, &changed).await?;
+        let first = created.iter().map(|run| (&run.id, &run.activity));
+        let further = changed.iter().map(|change| (&change.run_id, &change.activity));
+        activity::record_of_runs(&mut transaction, first.chain(further)).await?;
         transaction.commit().await?;
-        Ok(outcomes)
+        Ok(outcome)
     }
+}
+
+fn created<'a>(batch: &'a RunBatch, outcome: &BatchOutcome) -> Vec<&'a NewRun> {
+    let outcomes = batch.creates.iter().zip(&outcome.creates);
+    outcomes
+        .filter(|(_, outcome)| **outcome == CreateOutcome::Created)
+        .map(|(run, _)| run)
+        .collect()
+}
+
+fn changed<'a>(batch: &'a RunBatch, outcome: &BatchOutcome) -> Vec<&'a RunChange> {
+    let outcomes = batch.changes.iter().zip(&outcome.changes);
+    outcomes
+        .filter(|(_, outcome)| **outcome == ChangeOutcome::Written)
+        .map(|(change, _)| change)
+        .collect()
 }
 
 const INSERT_RUNS: BatchStatement = BatchStatement {
@@ -135,7 +145,7 @@ const INSERT_SEGMENTS: BatchStatement = BatchStatement {
 async fn insert_segments(
     session: &mut Session,
     created: &[&NewRun],
-    changes: &[RunChange],
+    changes: &[&RunChange],
 ) -> Result<(), StoreError> {
     let first = created.iter().map(|run| (&run.id, &run.segments));
     let further = changes.iter().map(|change| (&change.run_id, &change.segments));
@@ -200,7 +210,7 @@ const UPDATE_SUMMARIES: BatchStatement = BatchStatement {
 async fn update_summaries(
     session: &mut Session,
     lease: &Lease,
-    changes: &[RunChange],
+    changes: &[&RunChange],
 ) -> Result<(), StoreError> {
     let mut rows: Vec<Value<'_>> = Vec::new();
     for change in changes {
@@ -239,7 +249,7 @@ const SET_TIMERS: BatchStatement = BatchStatement {
 async fn write_timers(
     session: &mut Session,
     created: &[&NewRun],
-    changes: &[RunChange],
+    changes: &[&RunChange],
 ) -> Result<(), StoreError> {
     let cleared: Vec<Value<'_>> = changes
         .iter()
@@ -277,7 +287,7 @@ const COUNT_SIGNALS_DONE: BatchStatement = BatchStatement {
 };
 
 /// A signal that was done before counts no more.
-async fn finish_signals(session: &mut Session, changes: &[RunChange]) -> Result<(), StoreError> {
+async fn finish_signals(session: &mut Session, changes: &[&RunChange]) -> Result<(), StoreError> {
     let outcomes = changes.iter().flat_map(|change| &change.signals_done);
     let outcomes: Vec<Value<'_>> = outcomes
         .flat_map(|done| [Value::from(&done.id), Value::from(&done.outcome)])

@@ -1,7 +1,8 @@
 //! Credits: what a start holds and what executed nodes cost, settled in the commit that records them.
 //!
-//! Only metered runs are looked at, so an organization without a limit costs nothing here. A start that ends in its
-//! first commit pays at once; any other holds one credit until it pays its first or ends.
+//! Only metered runs are looked at, so an organization without a limit costs nothing here. Whether a run is metered is
+//! decided when it starts and when it starts again. A start that ends in its first commit pays at once; any other holds
+//! one credit until it pays its first or ends. The start of a further attempt, or from a failed node on, is one, too.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,7 +11,7 @@ use sqlx::AssertSqlSafe;
 use super::StoreError;
 use super::database::Session;
 use super::dialect::{BatchStatement, Kind};
-use super::run_batch::{CreateOutcome, NewRun, RunBatch, RunChange};
+use super::run_batch::{BatchOutcome, ChangeOutcome, CreateOutcome, NewRun, RunBatch, RunChange};
 use super::value::{Value, values};
 
 /// An organization's credits in this transaction.
@@ -23,7 +24,30 @@ struct Account {
     newly_held: i64,
 }
 
+/// How a start is paid for.
+enum Payment {
+    /// Not at all: there is no credit.
+    Refused,
+    /// At once.
+    Paid,
+    /// By a hold.
+    Held,
+}
+
 impl Account {
+    /// Pays for a start whose first commit costs so much and may be its end.
+    fn start(&mut self, costs: i64, ends: bool) -> Payment {
+        if !self.can_start() {
+            Payment::Refused
+        } else if ends || costs > 0 {
+            self.spent += costs;
+            Payment::Paid
+        } else {
+            self.newly_held += 1;
+            Payment::Held
+        }
+    }
+
     fn can_start(&self) -> bool {
         self.left
             .is_none_or(|left| left - self.spent - self.held - self.newly_held > 0)
@@ -37,20 +61,18 @@ type Accounts = BTreeMap<String, Account>;
 pub(super) async fn settle<'a>(
     session: &mut Session,
     batch: &'a RunBatch,
-    outcomes: &mut [CreateOutcome],
+    outcome: &mut BatchOutcome,
 ) -> Result<HashSet<&'a str>, StoreError> {
     let mut holders = HashSet::new();
-    let changes: Vec<&RunChange> = batch
-        .changes
-        .iter()
-        .filter(|change| change.metered && settles(change))
-        .collect();
+    let changes: Vec<&RunChange> = batch.changes.iter().filter(|change| settles(change)).collect();
     if changes.is_empty() && !batch.creates.iter().any(|run| run.metered) {
+        write_restarts(session, batch, outcome, &holders).await?;
         return Ok(holders);
     }
+    let repeated = repeated_restarts(session, &changes).await?;
     let runs = settled_runs(session, &changes).await?;
     let mut accounts: Accounts = runs
-        .iter()
+        .values()
         .map(|run| &run.organization_id)
         .chain(metered_organizations(&batch.creates))
         .fold(Accounts::new(), |mut accounts, organization_id| {
@@ -59,39 +81,57 @@ pub(super) async fn settle<'a>(
         });
     lock_accounts(session, &mut accounts).await?;
 
-    for run in &runs {
-        if let Some(account) = accounts.get_mut(&run.organization_id) {
-            account.spent += run.spent;
+    for change in changes.iter().filter(|change| !change.restarts) {
+        if let Some((run, account)) = account_of(&runs, &mut accounts, change) {
+            account.spent += change.credits_spent;
             account.newly_held -= i64::from(run.held);
         }
     }
-    for (run, outcome) in batch.creates.iter().zip(outcomes) {
-        let Some(account) = accounts.get_mut(&run.organization_id) else {
+    for (change, outcome) in batch.changes.iter().zip(&mut outcome.changes) {
+        if !change.restarts || !change.metered || repeated.contains(&change.run_id) {
             continue;
-        };
+        }
+        let account = account_of(&runs, &mut accounts, change).map(|(_, account)| account);
+        match account.map(|account| account.start(change.credits_spent, ends(change))) {
+            Some(Payment::Refused) => *outcome = ChangeOutcome::OutOfCredits,
+            Some(Payment::Held) => _ = holders.insert(change.run_id.as_str()),
+            Some(Payment::Paid) | None => {}
+        }
+    }
+    for (run, outcome) in batch.creates.iter().zip(&mut outcome.creates) {
         if !run.metered || *outcome != CreateOutcome::Created {
             continue;
         }
-        if !account.can_start() {
-            *outcome = CreateOutcome::OutOfCredits;
-        } else if run.summary.finished_at.is_some() || run.summary.credits_used > 0 {
-            account.spent += run.summary.credits_used;
-        } else {
-            account.newly_held += 1;
-            holders.insert(run.id.as_str());
+        let account = accounts.get_mut(&run.organization_id);
+        let (costs, ends) = (run.summary.credits_used, run.summary.finished_at.is_some());
+        match account.map(|account| account.start(costs, ends)) {
+            Some(Payment::Refused) => *outcome = CreateOutcome::OutOfCredits,
+            Some(Payment::Held) => _ = holders.insert(run.id.as_str()),
+            Some(Payment::Paid) | None => {}
         }
     }
     write_accounts(session, &accounts, &runs).await?;
+    write_restarts(session, batch, outcome, &holders).await?;
     Ok(holders)
 }
 
-/// Whether a change pays or ends the hold.
+/// Whether a change of a metered run pays, ends the hold, or starts the run again.
 fn settles(change: &RunChange) -> bool {
-    change.credits_spent > 0
-        || change
-            .summary
-            .as_ref()
-            .is_some_and(|summary| summary.finished_at.is_some())
+    change.metered && (change.restarts || change.credits_spent > 0 || ends(change))
+}
+
+fn ends(change: &RunChange) -> bool {
+    let summary = change.summary.as_ref();
+    summary.is_some_and(|summary| summary.finished_at.is_some())
+}
+
+fn account_of<'a>(
+    runs: &'a BTreeMap<String, SettledRun>,
+    accounts: &'a mut Accounts,
+    change: &RunChange,
+) -> Option<(&'a SettledRun, &'a mut Account)> {
+    let run = runs.get(&change.run_id)?;
+    Some((run, accounts.get_mut(&run.organization_id)?))
 }
 
 fn metered_organizations(creates: &[NewRun]) -> impl Iterator<Item = &String> {
@@ -102,34 +142,28 @@ fn metered_organizations(creates: &[NewRun]) -> impl Iterator<Item = &String> {
 }
 
 struct SettledRun {
-    id: String,
     organization_id: String,
     held: bool,
-    spent: i64,
 }
 
-async fn settled_runs(session: &mut Session, changes: &[&RunChange]) -> Result<Vec<SettledRun>, StoreError> {
+async fn settled_runs(
+    session: &mut Session,
+    changes: &[&RunChange],
+) -> Result<BTreeMap<String, SettledRun>, StoreError> {
     if changes.is_empty() {
-        return Ok(Vec::new());
+        return Ok(BTreeMap::new());
     }
-    let spent: BTreeMap<&str, i64> = changes
-        .iter()
-        .map(|change| (change.run_id.as_str(), change.credits_spent))
-        .collect();
-    let ids: Vec<&str> = spent.keys().copied().collect();
+    let ids: Vec<&str> = changes.iter().map(|change| change.run_id.as_str()).collect();
     let one_of = session.dialect().one_of(1);
     let sql = format!("SELECT id, organization_id, credit_held FROM runs WHERE id {one_of}");
     let rows = session.rows(AssertSqlSafe(sql), &[Value::Texts(&ids)]).await?;
     rows.iter()
         .map(|row| {
-            let id: String = row.get("id")?;
-            let spent = spent.get(id.as_str()).copied().unwrap_or_default();
-            Ok(SettledRun {
-                id,
+            let run = SettledRun {
                 organization_id: row.get("organization_id")?,
                 held: row.get("credit_held")?,
-                spent,
-            })
+            };
+            Ok((row.get("id")?, run))
         })
         .collect()
 }
@@ -172,7 +206,7 @@ const END_HOLDS: BatchStatement = BatchStatement {
 async fn write_accounts(
     session: &mut Session,
     accounts: &Accounts,
-    runs: &[SettledRun],
+    runs: &BTreeMap<String, SettledRun>,
 ) -> Result<(), StoreError> {
     let rows: Vec<Value<'_>> = accounts
         .iter()
@@ -181,9 +215,76 @@ async fn write_accounts(
     session.batch(&WRITE_ACCOUNTS, &rows).await?;
     let ended: Vec<Value<'_>> = runs
         .iter()
-        .filter(|run| run.held)
-        .map(|run| Value::from(&run.id))
+        .filter(|(_, run)| run.held)
+        .map(|(id, _)| Value::from(id))
         .collect();
     session.batch(&END_HOLDS, &ended).await?;
+    Ok(())
+}
+
+const FIND_SEGMENTS: BatchStatement = BatchStatement {
+    columns: &[
+        ("run_id", Kind::Text),
+        ("attempt", Kind::Integer),
+        ("seq", Kind::Integer),
+    ],
+    tail: "SELECT s.run_id AS run_id FROM segments s
+           JOIN v ON s.run_id = v.run_id AND s.attempt = v.attempt AND s.seq = v.seq",
+};
+
+/// Restarts that are there already: their commit was in doubt and they are written again. They are not to be refused
+/// for want of the credit that they hold themselves; their segments will be found to be there.
+async fn repeated_restarts(
+    session: &mut Session,
+    changes: &[&RunChange],
+) -> Result<HashSet<String>, StoreError> {
+    let restarts = changes.iter().filter(|change| change.restarts);
+    let segments: Vec<Value<'_>> = restarts
+        .flat_map(|change| {
+            change
+                .segments
+                .iter()
+                .map(move |segment| (&change.run_id, segment))
+        })
+        .flat_map(|(run_id, segment)| values![run_id, segment.attempt, segment.seq])
+        .collect();
+    let found = session.batch_returning(&FIND_SEGMENTS, &segments).await?;
+    found.iter().map(|row| row.get("run_id")).collect()
+}
+
+const RESTART: BatchStatement = BatchStatement {
+    columns: &[
+        ("id", Kind::Text),
+        ("metered", Kind::Boolean),
+        ("credit_held", Kind::Boolean),
+    ],
+    tail: "UPDATE runs SET metered = v.metered, credit_held = v.credit_held FROM v WHERE runs.id = v.id",
+};
+
+/// Whoever claimed a run to restart it lets go of it when that is refused.
+const RELEASE: BatchStatement = BatchStatement {
+    columns: &[("id", Kind::Text)],
+    tail: "UPDATE runs SET process_id = NULL FROM v WHERE runs.id = v.id",
+};
+
+async fn write_restarts(
+    session: &mut Session,
+    batch: &RunBatch,
+    outcome: &BatchOutcome,
+    holders: &HashSet<&str>,
+) -> Result<(), StoreError> {
+    let (mut restarted, mut released) = (Vec::new(), Vec::new());
+    let changes = batch.changes.iter().zip(&outcome.changes);
+    for (change, outcome) in changes.filter(|(change, _)| change.restarts) {
+        let run_id = change.run_id.as_str();
+        match outcome {
+            ChangeOutcome::Written => {
+                restarted.extend(values![run_id, change.metered, holders.contains(run_id)]);
+            }
+            ChangeOutcome::OutOfCredits => released.push(Value::from(run_id)),
+        }
+    }
+    session.batch(&RESTART, &restarted).await?;
+    session.batch(&RELEASE, &released).await?;
     Ok(())
 }

@@ -197,6 +197,28 @@ impl Store {
         rows.iter().map(Function::from_row).collect()
     }
 
+    /// The functions that a workflow may call: its team's and the organization's. A workflow that is gone may call the
+    /// organization's.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn workflow_functions(
+        &self,
+        organization_id: &str,
+        workflow_id: &str,
+    ) -> Result<Vec<Function>, StoreError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM functions WHERE organization_id = $1
+                 AND (team_id IS NULL
+                      OR team_id = (SELECT w.team_id FROM workflows w WHERE w.organization_id = $1 AND w.id = $2))"
+        );
+        let mut session = self.database.read().await?;
+        let rows = session
+            .rows(AssertSqlSafe(sql), &values![organization_id, workflow_id])
+            .await?;
+        rows.iter().map(Function::from_row).collect()
+    }
+
     /// One function.
     ///
     /// # Errors

@@ -208,7 +208,7 @@ const OPEN: BatchStatement = BatchStatement {
 };
 
 /// Closes what is over and opens what is new, as a commit's changes say.
-pub(super) async fn write(session: &mut Session, changes: &[RunChange]) -> Result<(), StoreError> {
+pub(super) async fn write(session: &mut Session, changes: &[&RunChange]) -> Result<(), StoreError> {
     let runs = changes.iter().filter(|change| change.all_requests_closed);
     let runs: Vec<Value<'_>> = runs.map(|change| Value::from(&change.run_id)).collect();
     session.batch(&CLOSE_ALL, &runs).await?;
@@ -231,7 +231,7 @@ pub(super) async fn write(session: &mut Session, changes: &[RunChange]) -> Resul
             change
                 .requests_opened
                 .iter()
-                .map(move |request| (change, request))
+                .map(move |request| (*change, request))
         })
         .map(|(change, request)| {
             let assignees = request.assignees.iter().map(|name| between_lines(name));

@@ -72,8 +72,8 @@ pub use plan::Plan;
 pub use process::{ClaimCause, ClaimOne, ClaimedRun, Lease};
 pub use run::{Run, RunStatus};
 pub use run_batch::{
-    CreateOutcome, Driver, IdempotencyKey, NewRun, Payload, RunBatch, RunChange, RunSummary, Segment,
-    SignalDone,
+    BatchOutcome, ChangeOutcome, CreateOutcome, Driver, IdempotencyKey, NewRun, Payload, RunActivity,
+    RunBatch, RunChange, RunSummary, Segment, SignalDone,
 };
 pub use schedule::{DueSchedule, NextWake, Pass, Tick};
 pub use signal::Signal;

@@ -2,6 +2,7 @@
 
 use sqlx::AssertSqlSafe;
 
+use super::activity::{Actor, Entry, record_for};
 use super::value::{Row, values};
 use super::{Store, StoreError};
 
@@ -62,11 +63,11 @@ impl Store {
         Plan::from_row(&row.ok_or(StoreError::NotFound("plan"))?)
     }
 
-    /// Creates a plan or replaces it.
+    /// Creates a plan or replaces it. The organizations on it find it in their activity feeds.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn put_plan(&self, plan: &Plan) -> Result<(), StoreError> {
+    pub async fn put_plan(&self, actor: &Actor, plan: &Plan) -> Result<(), StoreError> {
         let mut transaction = self.database.write().await?;
         transaction
             .execute(
@@ -90,6 +91,15 @@ impl Store {
                 ],
             )
             .await?;
+        let entry = Entry {
+            organization_id: "",
+            action: "plan.updated",
+            label: &plan.id,
+            target_id: &plan.id,
+            fields: &[],
+        };
+        let concerned = "SELECT id FROM organizations WHERE plan_id = $1";
+        record_for(&mut transaction, actor, (concerned, &values![&plan.id]), entry).await?;
         transaction.commit().await
     }
 }

@@ -1,5 +1,6 @@
 //! What a commit takes and answers: plain records, filled in by the runtime.
 
+use super::activity::Actor;
 use super::human_request::{HumanRequestPlace, NewHumanRequest};
 use super::process::Lease;
 use super::run::RunStatus;
@@ -59,6 +60,19 @@ pub struct NewRun {
     pub segments: Vec<Segment>,
     /// What it already waits for.
     pub timers: Vec<Timer>,
+    /// What the activity feed tells of the start; nothing when no member asked for it.
+    pub activity: Vec<RunActivity>,
+}
+
+/// What the activity feed tells of a write to a run. It is written with the write.
+#[derive(Debug, Clone)]
+pub struct RunActivity {
+    /// The run's organization.
+    pub organization_id: String,
+    /// Who asked for it.
+    pub actor: Actor,
+    /// `run.<verb>`
+    pub action: &'static str,
 }
 
 /// The `Idempotency-Key` of a start. It is looked for within the run's organization and workflow.
@@ -120,7 +134,9 @@ pub struct RunChange {
     pub segments: Vec<Segment>,
     /// Its new summary, when that changed.
     pub summary: Option<RunSummary>,
-    /// The run is metered (see [`super::Run`]); its credits are then settled.
+    /// It begins the run, which had ended, again: billed like a start, and refused like one.
+    pub restarts: bool,
+    /// The run is metered (see [`super::Run`]), from now on when this restarts it; its credits are then settled.
     pub metered: bool,
     /// Credits that these segments cost.
     pub credits_spent: i64,
@@ -130,6 +146,8 @@ pub struct RunChange {
     pub clear_timers: Vec<String>,
     /// Signals that these segments act upon.
     pub signals_done: Vec<SignalDone>,
+    /// What the activity feed tells of it.
+    pub activity: Vec<RunActivity>,
     /// What the run asks people from now on.
     pub requests_opened: Vec<NewHumanRequest>,
     /// Nodes that ask no longer, as far as they did.
@@ -147,7 +165,25 @@ pub struct SignalDone {
     pub outcome: Vec<u8>,
 }
 
-/// What came of a start, in the order of [`RunBatch::creates`].
+/// What came of a batch, in the order of its items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchOutcome {
+    /// Of [`RunBatch::creates`].
+    pub creates: Vec<CreateOutcome>,
+    /// Of [`RunBatch::changes`].
+    pub changes: Vec<ChangeOutcome>,
+}
+
+/// What came of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeOutcome {
+    /// It is durable.
+    Written,
+    /// It restarts a run, and no credit is left for it; nothing was written and the run stays ended.
+    OutOfCredits,
+}
+
+/// What came of a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CreateOutcome {
     /// The run is durable.
@@ -166,6 +202,16 @@ pub enum CreateOutcome {
     NotDue,
     /// The instant is left out because a run of an earlier one goes on; only that was written.
     StillRunning,
+}
+
+impl RunBatch {
+    /// What comes of it when nothing is refused.
+    pub(super) fn accepted(&self) -> BatchOutcome {
+        BatchOutcome {
+            creates: vec![CreateOutcome::Created; self.creates.len()],
+            changes: vec![ChangeOutcome::Written; self.changes.len()],
+        }
+    }
 }
 
 impl RunSummary {

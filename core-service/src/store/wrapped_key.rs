@@ -1,5 +1,6 @@
 //! Keys wrapped by the master key. What wraps and opens them is elsewhere; here they are bytes of a version.
 
+use super::activity::{Actor, Entry, record_for};
 use super::database::Session;
 use super::value::{Row, values};
 use super::{Store, StoreError};
@@ -72,13 +73,16 @@ impl Store {
         holds.map(InsertKey::Holds).ok_or(StoreError::NotFound("key"))
     }
 
-    /// Replaces every key by what `rewrap` makes of it, all or none. The key `first` orders this with other writes.
+    /// Replaces every key by what `rewrap` makes of it, all or none. The key `first` orders this with other writes. All
+    /// organizations find the new version of the master key in their activity feeds.
     ///
     /// # Errors
     /// When the database or `rewrap` fails.
     pub async fn rewrap_keys<E: From<StoreError>>(
         &self,
+        actor: &Actor,
         first: &str,
+        version: i64,
         rewrap: impl Fn(&WrappedKey) -> Result<WrappedKey, E>,
     ) -> Result<(), E> {
         let mut transaction = self.database.write().await?;
@@ -100,6 +104,16 @@ impl Store {
                 )
                 .await?;
         }
+        let version = version.to_string();
+        let entry = Entry {
+            organization_id: "",
+            action: "master_key.rotated",
+            label: "",
+            target_id: &version,
+            fields: &[],
+        };
+        let everybody = ("SELECT id FROM organizations", [].as_slice());
+        record_for(&mut transaction, actor, everybody, entry).await?;
         Ok(transaction.commit().await?)
     }
 }

@@ -246,6 +246,7 @@ fn start(due: &DueSchedule, tick: &Tick, node_id: Option<i64>) -> StartRun {
         tick: Some(tick.clone()),
         created_by: None,
         metered: workflow.organization.is_metered(),
+        actor: None,
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use engine::expression::{CustomFunctions, EvaluationError};
+use engine::expression::CustomFunctions;
 use engine::graph::FrozenFunction;
 use serde_json::Value;
 
 use super::{VariableSet, Variables};
 use crate::nodes::BoxFuture;
-use crate::runtime::{Surroundings, SurroundingsError, SurroundingsSource};
+use crate::runtime::{FunctionAnswer, FunctionCall, Surroundings, SurroundingsError, SurroundingsSource};
 
 /// Adds variables to the surroundings of another source. Runs whose plan reads none get the other's as they are.
 pub struct WithVariables {
@@ -59,8 +59,8 @@ impl Surroundings for Reach {
         self.variables.get(name)
     }
 
-    fn call(&self, name: &str, arguments: Vec<Value>) -> Result<Value, EvaluationError> {
-        self.others.call(name, arguments)
+    fn call_all(&self, calls: Vec<FunctionCall>) -> BoxFuture<'_, Vec<FunctionAnswer>> {
+        self.others.call_all(calls)
     }
 
     fn mask(&self, output: &mut Value) {

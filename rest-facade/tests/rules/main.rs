@@ -5,6 +5,7 @@
 mod answers;
 mod fake;
 mod network;
+mod pages;
 mod requests;
 mod streams;
 mod webhooks;

@@ -9,7 +9,7 @@ use contract::v1::{
     RespondRunNodeRequest, RespondRunNodeResponse, SetWorkflowTagsRequest, SetWorkflowTagsResponse,
     StartRunRequest, StartRunResponse, UpdateWorkflowRequest, UpdateWorkflowResponse, WorkflowSortBy,
 };
-use http::Request;
+use http::{HeaderValue, Request};
 use rest_facade::{FacadeConfig, PeerAddress};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
@@ -160,7 +160,7 @@ async fn a_request_id_that_is_not_fine_is_replaced() {
             "{given:?} became {id:?}"
         );
     }
-    let reply = fake.send(request("GET", "/nowhere")).await;
+    let reply = fake.send(request("GET", "/api/v1/nowhere")).await;
     assert_eq!(reply.error(), (404, "NOT_FOUND".to_owned()));
 }
 
@@ -314,6 +314,24 @@ async fn a_get_ignores_its_body() {
             .status,
         200
     );
+}
+
+#[tokio::test]
+async fn a_request_that_cannot_be_read_learns_how_its_caller_stands() {
+    let fake = Fake::new(|seen| {
+        assert!(seen.authorizes_only());
+        let standing = (
+            "ratelimit".parse().unwrap(),
+            HeaderValue::from_static("\"write\";r=4;t=1"),
+        );
+        Ok(Answer {
+            metadata: [standing].into_iter().collect(),
+            ..Answer::default()
+        })
+    });
+    let reply = fake.send(json("POST", "/api/v1/workflows", "not json")).await;
+    assert_eq!(reply.error(), (400, "VALIDATION_ERROR".to_owned()));
+    assert_eq!(reply.header("ratelimit"), Some("\"write\";r=4;t=1"));
 }
 
 #[tokio::test]

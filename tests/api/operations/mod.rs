@@ -1,6 +1,7 @@
 //! What operators rely on: probes, figures, reflection, an orderly end, a crash, and the product in several processes.
 
 mod endings;
+mod master_key;
 mod probes;
 mod scale;
 

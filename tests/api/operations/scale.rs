@@ -33,6 +33,8 @@ async fn sample(api: &Api, workflow: &str, run: &str) -> Vec<(String, Answer)> {
         (Method::POST, format!("/api/v1/runs/{run}/cancel"), ""),
         (Method::PUT, "/api/v1/workflows".to_owned(), "{}"),
         (Method::GET, "/api/v1/nothing".to_owned(), ""),
+        (Method::GET, "/nothing".to_owned(), ""),
+        (Method::GET, "/invite/unknown".to_owned(), ""),
         (Method::GET, "/api/v1/openapi.json".to_owned(), ""),
         (Method::GET, "/api/v1/variables".to_owned(), ""),
         (Method::POST, "/hooks/wh_unknown".to_owned(), "{}"),
@@ -80,6 +82,57 @@ async fn a_facade_over_the_network_answers_as_the_one_in_the_process() {
     let order = json!({ "id": 1, "price": 60, "customer": "Ada" });
     let run = text(&remote.call_hook(&webhook, &[], order).await.data(202)["runId"]);
     assert_eq!(remote.ended(&run).await["status"], "succeeded");
+}
+
+#[tokio::test]
+async fn a_facade_of_its_own_reads_its_file_and_serves_pages() {
+    let server = Server::start(ServerOptions {
+        no_rest: true,
+        ..ServerOptions::default()
+    })
+    .await;
+    let _log = ShowLog(&server);
+    let facade = Facade::start_from_file(&[&server]).await;
+    let log = facade.log();
+    assert!(
+        log.lines().all(|line| line.starts_with('{')),
+        "its form is the file's: {log}"
+    );
+    let key = std::fs::read_to_string(server.data_dir().join("initial-api-key")).unwrap();
+    let api = facade.api(Some(key.trim()));
+    let body = json!({ "email": "new@users.test", "role": "member" });
+    let invitation = api.post("/invitations", body).await.data(201);
+    let url = text(&invitation["invite_url"]);
+    let path = &url[url.find("/invite/").unwrap()..];
+    let browser = facade.api(None);
+    let form = browser.send(Method::GET, path, &[], Bytes::new()).await;
+    assert_eq!(form.status, 200, "{}", form.text());
+    assert!(form.text().contains("new@users.test"));
+    assert!(form.header("content-type").starts_with("text/html"));
+    assert_eq!(form.header("cache-control"), "no-store");
+    let head = browser.send(Method::HEAD, path, &[], Bytes::new()).await;
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    let put = browser.send(Method::PUT, path, &[], Bytes::new()).await;
+    put.error(405, "METHOD_NOT_ALLOWED");
+    assert!(put.header("allow").contains("POST"), "{:?}", put.headers);
+    let joined = browser.send(Method::POST, path, &[], "name=Ada".into()).await;
+    assert_eq!(joined.status, 200, "{}", joined.text());
+    let (members, _) = api.get("/members").await.page();
+    assert_eq!(members[0]["name"], "Ada");
+    for unknown in [
+        "/",
+        "/invite",
+        "/invite/a/b",
+        "/metrics",
+        "/favicon.ico",
+        "/%ff?x=%zz",
+    ] {
+        let answer = browser.send(Method::GET, unknown, &[], Bytes::new()).await;
+        answer.error(404, "NOT_FOUND");
+    }
+    let large = Bytes::from(vec![b' '; (1 << 20) + 1]);
+    let refused = browser.send(Method::POST, path, &[], large).await;
+    refused.error(413, "PAYLOAD_TOO_LARGE");
 }
 
 #[tokio::test]

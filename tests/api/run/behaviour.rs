@@ -15,6 +15,7 @@ on_both_databases!(
     stop_ends_the_run_at_once,
     a_run_follows_the_graph_it_started_with,
     waiting_does_not_count_against_a_time_limit,
+    a_run_that_works_too_long_is_failed,
 );
 
 /// The node of a report.
@@ -31,6 +32,28 @@ async fn report_of(world: &World, operations: Value) -> Value {
     let workflow = world.api.workflow_with("x", operations).await;
     let run = world.api.start(&workflow, json!({})).await;
     world.api.ended(&run).await
+}
+
+async fn a_run_that_works_too_long_is_failed(world: &World) {
+    let flow = graphs::chain(&[
+        ("manual_trigger", json!({})),
+        ("splitter", json!({ "items": "{{1.items}}" })),
+        ("set", json!({ "fields": { "doubled": "{{2.item * 2}}" } })),
+    ]);
+    let workflow = world.api.workflow_with("busy", flow).await;
+    let limit = json!({ "executionTimeoutMs": 1 });
+    let limited = world.api.patch(format!("/workflows/{workflow}"), limit).await;
+    assert_eq!(limited.status, 200, "{}", limited.text());
+    let items: Vec<usize> = (0..10_000).collect();
+    let body = json!({ "nodeId": "2", "upstreamOutputs": { "1": { "items": items } } });
+    let run = world.api.start(&workflow, body).await;
+    let report = world.api.ended(&run).await;
+    assert_eq!(report["status"], "failed", "{}", report["error"]);
+    assert!(
+        text(&report["error"]).starts_with("RUN_TIMEOUT: "),
+        "{}",
+        report["error"]
+    );
 }
 
 async fn a_waiting_run_is_cancelled_once(world: &World) {

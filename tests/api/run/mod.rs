@@ -3,7 +3,9 @@
 mod again;
 mod answer_page;
 mod behaviour;
+mod code;
 mod data;
+mod function;
 mod people;
 mod report;
 mod request;

@@ -123,7 +123,11 @@ async fn an_answer_lets_the_run_go_on(world: &World) {
         answered.data(200),
         json!({ "ok": true, "resumed": false, "terminal": false })
     );
-    let told = world.api.get("/activity?action=run.answered").await.data(200);
+    let told = world
+        .api
+        .get("/activity?action=run.node_answered")
+        .await
+        .data(200);
     assert_eq!(told.as_array().unwrap().len(), 3);
 }
 

@@ -74,6 +74,7 @@ async fn a_report_has_all_its_fields(world: &World) {
         "finishedAt",
         "kind",
         "label",
+        "logs",
         "moduleSlug",
         "nodeId",
         "output",

@@ -58,16 +58,30 @@ async fn a_module_is_executed_and_nothing_is_recorded(world: &World) {
     let workflow = asking(world, json!({ "url": service.url("/{{2.n}}"), "query": query })).await;
     // Before the first run there is nothing to see.
     let before = try_out(world, &workflow, json!(3)).await.data(200);
-    assert!(before["body"]["uri"].as_str().is_none_or(|uri| !uri.starts_with("/5")), "{before}");
+    assert!(
+        before["body"]["uri"]
+            .as_str()
+            .is_none_or(|uri| !uri.starts_with("/5")),
+        "{before}"
+    );
     let run = world.api.start(&workflow, json!({})).await;
     let _ = world.api.ended(&run).await;
     let (first, second) = (
         try_out(world, &workflow, json!(3)).await.data(200),
         try_out(world, &workflow, json!("3")).await.data(200),
     );
-    assert_eq!((&first["status"], &first["body"]["uri"]), (&json!(200), &json!("/5?hush=***&trigger=manual")));
-    assert_ne!(first["body"]["authorization"], "", "the credential was sent: {first}");
-    assert_ne!(first["body"]["key"], second["body"]["key"], "each trial is a request of its own");
+    assert_eq!(
+        (&first["status"], &first["body"]["uri"]),
+        (&json!(200), &json!("/5?hush=***&trigger=manual"))
+    );
+    assert_ne!(
+        first["body"]["authorization"], "",
+        "the credential was sent: {first}"
+    );
+    assert_ne!(
+        first["body"]["key"], second["body"]["key"],
+        "each trial is a request of its own"
+    );
     let (runs, _) = world.api.get(format!("/runs?workflowId={workflow}")).await.page();
     assert_eq!(runs.len(), 1);
 }
@@ -82,12 +96,22 @@ async fn a_failure_is_an_output(world: &World) {
 
 async fn only_nodes_of_apps_are_tried_out(world: &World) {
     let workflow = world.api.workflow_with("x", graphs::small_flow()).await;
-    for node in [json!(1), json!("2"), json!(99), json!("one"), json!(""), json!(1.5), Value::Null] {
+    for node in [
+        json!(1),
+        json!("2"),
+        json!(99),
+        json!("one"),
+        json!(""),
+        json!(1.5),
+        Value::Null,
+    ] {
         try_out(world, &workflow, node).await.invalid("nodeId");
     }
     let path = format!("/workflows/{workflow}/test-module");
     world.api.post(&path, json!({})).await.invalid("nodeId");
-    try_out(world, "wf_unknown", json!(1)).await.error(404, "NOT_FOUND");
+    try_out(world, "wf_unknown", json!(1))
+        .await
+        .error(404, "NOT_FOUND");
     let stranger = world.stranger().await;
     stranger
         .post(&path, json!({ "nodeId": 1 }))
@@ -107,5 +131,7 @@ async fn an_unpaid_bill_stops_trials(world: &World) {
         ..Default::default()
     };
     world.admin.change(change).await;
-    try_out(world, &workflow, json!(3)).await.error(402, "PAYMENT_REQUIRED");
+    try_out(world, &workflow, json!(3))
+        .await
+        .error(402, "PAYMENT_REQUIRED");
 }

@@ -14,8 +14,15 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a binary in a directory; its output is added to a log file. It sees no environment but what it needs.
-    pub(crate) fn start(binary: &Path, arguments: &[String], directory: &Path, log: &Path) -> Self {
+    /// Starts a binary in a directory; its output is added to a log file. It sees no environment but this and what it
+    /// needs.
+    pub(crate) fn start(
+        binary: &Path,
+        arguments: &[String],
+        environment: &[(String, String)],
+        directory: &Path,
+        log: &Path,
+    ) -> Self {
         let log = File::options()
             .create(true)
             .append(true)
@@ -29,6 +36,7 @@ impl Process {
             .args(arguments)
             .env_clear()
             .envs(kept)
+            .envs(environment.iter().cloned())
             .current_dir(directory)
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("the log file, twice"))

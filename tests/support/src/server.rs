@@ -1,7 +1,7 @@
 //! `switchyard serve` and `rest-facade` as processes on ports of their own.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::{Mutex, PoisonError};
 
@@ -30,6 +30,8 @@ pub struct ServerOptions {
     pub master_key_file: Option<PathBuf>,
     /// Further flags.
     pub flags: Vec<String>,
+    /// Environment variables.
+    pub environment: Vec<(String, String)>,
 }
 
 /// A running `switchyard serve`.
@@ -70,6 +72,15 @@ impl Server {
         let process = launch(&self.options, &self.directory, self.rest, self.grpc);
         self.process = Mutex::new(process);
         self.get_ready().await;
+    }
+
+    /// As [`Self::restart`], with other environment variables.
+    ///
+    /// # Panics
+    /// When it does not get ready; the log says why.
+    pub async fn restart_with(&mut self, environment: Vec<(String, String)>) {
+        self.options.environment = environment;
+        self.restart().await;
     }
 
     /// Ends the server at once, as a crash does.
@@ -249,12 +260,32 @@ impl Facade {
     /// # Panics
     /// When it does not get ready; the log says why.
     pub async fn start(cores: &[&Server]) -> Self {
+        Self::launch(cores, |_directory, address, cores| {
+            ["--listen", address, "--core", cores].map(str::to_owned).into()
+        })
+        .await
+    }
+
+    /// As [`Self::start`], but what it needs to know stands in the `switchyard.toml` of its directory.
+    ///
+    /// # Panics
+    /// When it does not get ready; the log says why.
+    pub async fn start_from_file(cores: &[&Server]) -> Self {
+        Self::launch(cores, |directory, address, cores| {
+            let text = format!("listen = \"{address}\"\ncore = \"{cores}\"\nlog-format = \"json\"\n");
+            std::fs::write(directory.join("switchyard.toml"), text).expect("a written file");
+            Vec::new()
+        })
+        .await
+    }
+
+    async fn launch(cores: &[&Server], configure: impl FnOnce(&Path, &str, &str) -> Vec<String>) -> Self {
         let directory = TemporaryDirectory::new("facade").expect("a temporary directory");
         let address = free_address();
         let urls: Vec<String> = cores.iter().map(|core| core.grpc_url()).collect();
-        let arguments = ["--listen", &address.to_string(), "--core", &urls.join(",")].map(str::to_owned);
+        let arguments = configure(directory.path(), &address.to_string(), &urls.join(","));
         let log = directory.path().join("log");
-        let process = Process::start(&binary("rest-facade"), &arguments, directory.path(), &log);
+        let process = Process::start(&binary("rest-facade"), &arguments, &[], directory.path(), &log);
         let facade = Self {
             directory,
             address,
@@ -268,6 +299,11 @@ impl Facade {
             );
         }
         facade
+    }
+
+    /// What the facade has logged, its last lines.
+    pub fn log(&self) -> String {
+        last_lines(&self.directory)
     }
 
     /// A caller with this key, or with none.
@@ -315,7 +351,14 @@ fn launch(
     }
     arguments.extend(options.flags.iter().cloned());
     let log = directory.path().join("log");
-    Process::start(&binary("switchyard"), &arguments, directory.path(), &log)
+    let environment = &options.environment;
+    Process::start(
+        &binary("switchyard"),
+        &arguments,
+        environment,
+        directory.path(),
+        &log,
+    )
 }
 
 fn last_lines(directory: &TemporaryDirectory) -> String {

@@ -48,7 +48,8 @@ impl Driver<'_> {
 
     /// Ends the run now: what is in flight is given up.
     pub(super) fn terminate(&mut self, outcome: Outcome, failure: Option<Failure>) {
-        if self.state.finished.is_some() || self.state.started_at_ms.is_none() {
+        let over = self.state.finished.is_some() || self.state.started_at_ms.is_none();
+        if over || self.environment.lacks_answers() {
             return;
         }
         let in_flight = |place: &&Place| self.state.slot(**place).status.is_in_flight();

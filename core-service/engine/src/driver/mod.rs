@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::config::OnError;
-use crate::event::{Event, EventBody, Failure, NodeKey, Outcome};
+use crate::event::{Event, EventBody, Failure, LogLine, NodeKey, Outcome};
 use crate::failure::NodeError;
 use crate::fold::error_value;
 use crate::kind::{Behaviour, ConditionMode};
@@ -72,6 +72,7 @@ impl<'a> Driver<'a> {
                 self.record(EventBody::RunStarted(started));
             }
             Input::NodeFinished { key, attempt, result } => self.node_finished(&key, attempt, result),
+            Input::NodeLogged { key, attempt, lines } => self.node_logged(key, attempt, lines),
             Input::NodeParked {
                 key,
                 attempt,
@@ -97,14 +98,24 @@ impl<'a> Driver<'a> {
                 return;
             }
             budget = budget.saturating_sub(1);
-            if let Some(frame) = self.state.exhausted.pop_front() {
+            let decided = self.step.commands.len();
+            if let Some(&frame) = self.state.exhausted.front() {
                 self.finish_item(frame);
+                if !self.environment.lacks_answers() {
+                    self.state.exhausted.pop_front();
+                }
             } else if let Some(&opened) = self.state.attention.front() {
                 self.tend(opened);
             } else if let Some(&place) = self.state.agenda.front() {
                 self.advance(place);
             } else {
                 break;
+            }
+            if self.environment.lacks_answers() {
+                // What could not be decided is still to be done.
+                self.step.commands.truncate(decided);
+                self.step.commands.push(Command::Continue);
+                return;
             }
         }
         self.conclude();
@@ -241,6 +252,10 @@ impl<'a> Driver<'a> {
 
     /// Tries again later, or hands the failure to whoever takes care of it.
     fn attempt_failed(&mut self, place: Place, error: NodeError, retries: Retries) {
+        if self.environment.lacks_answers() {
+            // It has not failed: it cannot be evaluated yet.
+            return;
+        }
         let plan = Arc::clone(&self.state.plan);
         let node = plan.node_at(place.node);
         let asked_ms = error.retry_after_ms.unwrap_or(0);
@@ -317,15 +332,35 @@ impl<'a> Driver<'a> {
         let Some(place) = self.state.place(key) else {
             return;
         };
-        let slot = self.state.slot(place);
-        let late = self.state.finished.is_some() && slot.status == NodeStatus::Cancelled;
-        if slot.attempt != attempt || !(self.is_executing(place) || late) {
+        if !self.may_end(place, attempt) {
             return;
         }
         match result {
             Ok(output) => self.complete(place, output),
             Err(error) => self.attempt_failed(place, error, Retries::Allowed),
         }
+    }
+
+    fn node_logged(&mut self, key: NodeKey, attempt: u32, mut lines: Vec<LogLine>) {
+        let awaited = self
+            .state
+            .place(&key)
+            .is_some_and(|place| self.may_end(place, attempt));
+        if !awaited {
+            return;
+        }
+        for line in &mut lines {
+            self.environment.mask_text(&mut line.message);
+        }
+        let lines = lines.into();
+        self.record(EventBody::NodeLogged { key, lines });
+    }
+
+    /// Whether the end of this attempt is awaited, or recorded although it comes too late.
+    fn may_end(&self, place: Place, attempt: u32) -> bool {
+        let slot = self.state.slot(place);
+        let late = self.state.finished.is_some() && slot.status == NodeStatus::Cancelled;
+        slot.attempt == attempt && (self.is_executing(place) || late)
     }
 
     /// Whether the node's result is the runtime's to report.
@@ -371,7 +406,7 @@ impl<'a> Driver<'a> {
             return;
         };
         match slot.status {
-            NodeStatus::Waiting if self.is_executing(place) => self.unanswered(place),
+            NodeStatus::Waiting if self.is_executing(place) => self.time_over(place),
             NodeStatus::Waiting => self.complete(place, wait_output(due_at_ms)),
             NodeStatus::Retrying => self.state.put_on_agenda(place),
             _ => {}
@@ -379,12 +414,12 @@ impl<'a> Driver<'a> {
     }
 
     /// The time of a parked node is over.
-    fn unanswered(&mut self, place: Place) {
+    fn time_over(&mut self, place: Place) {
         let plan = Arc::clone(&self.state.plan);
         let Behaviour::External(external) = &plan.node_at(place.node).behaviour else {
             return;
         };
-        match external.unanswered(&self.view(place)) {
+        match external.timed_out(&self.view(place)) {
             Ok(Some(output)) => self.complete(place, output),
             Ok(None) => {
                 let error = NodeError::new(NodeError::TIMEOUT, "nobody answered in time");
@@ -422,12 +457,19 @@ impl<'a> Driver<'a> {
     }
 
     fn record(&mut self, body: EventBody) {
+        // All that belongs together is evaluated first and recorded then, so nothing of it is recorded by now.
+        if self.environment.lacks_answers() {
+            return;
+        }
         let event = Event {
             at_ms: self.now_ms,
             body,
         };
         match self.state.apply(&event) {
-            Ok(()) => self.step.events.push(event),
+            Ok(()) => {
+                self.environment.recorded();
+                self.step.events.push(event);
+            }
             Err(error) => {
                 debug_assert!(false, "the engine decided what its own fold refuses: {error}");
                 // A run always ends, also when the engine is at fault.

@@ -1,5 +1,6 @@
 //! A JSON value whose strings are templates, compiled.
 
+use super::gather::Gather;
 use super::limits::{self, MAX_PARAMETERS_BYTES};
 use super::template::Evaluation;
 use super::{CustomFunctions, EvaluationError, ParseError, Scope, Template};
@@ -307,24 +308,38 @@ impl Evaluator<'_> {
             Shape::Literal(value) => Ok(value.clone()),
             Shape::Template(template) => self.evaluate_template(template),
             Shape::Array(items) => {
-                let items: At<Vec<Value>> = items
-                    .iter()
-                    .enumerate()
-                    .map(|(index, item)| {
-                        self.evaluate(item)
-                            .map_err(|failure| within(&format!("[{index}]"), failure))
-                    })
-                    .collect();
-                items.map(Value::Array)
+                let mut values = Vec::with_capacity(items.len());
+                let mut gather = Gather::default();
+                for (index, item) in items.iter().enumerate() {
+                    let value = self.gathered(&mut gather, item);
+                    let value = value.map_err(|failure| within(&format!("[{index}]"), failure))?;
+                    values.push(value);
+                }
+                end(gather)?;
+                Ok(Value::Array(values))
             }
             Shape::Object(fields) => {
                 let mut object = Map::with_capacity(fields.len());
+                let mut gather = Gather::default();
                 for (name, field) in fields {
-                    let value = self.evaluate(field).map_err(|failure| within(name, failure))?;
-                    object.insert(name.clone(), value);
+                    let value = self.gathered(&mut gather, field);
+                    object.insert(name.clone(), value.map_err(|failure| within(name, failure))?);
                 }
+                end(gather)?;
                 Ok(Value::Object(object))
             }
+        }
+    }
+
+    /// The value of one part among others; null when it lacks an answer.
+    fn gathered(&mut self, gather: &mut Gather, part: &CompiledValue) -> At<Value> {
+        let (path, outcome) = match self.evaluate(part) {
+            Ok(value) => (String::new(), Ok(value)),
+            Err((path, error)) => (path, Err(error)),
+        };
+        match gather.pass(outcome) {
+            Ok(value) => Ok(value.unwrap_or_default()),
+            Err(error) => Err((path, error)),
         }
     }
 
@@ -340,6 +355,11 @@ impl Evaluator<'_> {
             None => Err((String::new(), limits::too_large(MAX_PARAMETERS_BYTES))),
         }
     }
+}
+
+/// Fails when any of several parts lacked an answer; where does not matter.
+fn end(gather: Gather) -> At<()> {
+    gather.end().map_err(|error| (String::new(), error))
 }
 
 fn within(step: &str, (path, error): (String, EvaluationError)) -> (String, EvaluationError) {

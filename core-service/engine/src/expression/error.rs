@@ -25,6 +25,8 @@ pub struct EvaluationError {
 impl EvaluationError {
     /// The code of every failure that the language itself reports.
     pub const CODE: &'static str = "EXPRESSION_ERROR";
+    /// Never recorded.
+    const UNANSWERED: &'static str = "UNANSWERED";
 
     /// A failure of the expression itself.
     pub fn new(message: impl Into<String>) -> Self {
@@ -40,6 +42,16 @@ impl EvaluationError {
             code: code.into(),
             message: message.into(),
         }
+    }
+
+    /// A custom function was called whose answer is not there yet: the whole evaluation has to be repeated.
+    pub fn unanswered() -> Self {
+        Self::with_code(Self::UNANSWERED, "a custom function has not answered yet")
+    }
+
+    /// Whether it is [`EvaluationError::unanswered`].
+    pub fn is_unanswered(&self) -> bool {
+        self.code == Self::UNANSWERED
     }
 
     /// Says where in a larger value the failing expression stands.

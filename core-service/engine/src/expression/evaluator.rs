@@ -1,6 +1,7 @@
 //! Walks the tree. Values are borrowed from the tree, the scope and the frames of lambdas, and copied only
 //! where something new is built of them.
 
+use super::gather::{Gather, gather};
 use super::limits::Budget;
 use super::numbers::{self, Numeric};
 use super::patterns::Pattern;
@@ -166,16 +167,19 @@ impl<'e> Environment<'e> {
 
     fn array(self, items: &'e [Expression]) -> Outcome<'e> {
         self.budget().spend_values(items.len())?;
-        let items: Result<Vec<Value>, _> = items.iter().map(|item| self.evaluate_owned(item)).collect();
+        let items = gather(items.iter().map(|item| self.evaluate_owned(item)));
         items.map(|items| Cow::Owned(Value::Array(items)))
     }
 
     fn object(self, fields: &'e [(String, Expression)]) -> Outcome<'e> {
         self.budget().spend_values(fields.len())?;
         let mut object = Map::with_capacity(fields.len());
+        let mut gather = Gather::default();
         for (name, field) in fields {
-            object.insert(name.clone(), self.evaluate_owned(field)?);
+            let value = gather.pass(self.evaluate_owned(field))?;
+            object.insert(name.clone(), value.unwrap_or_default());
         }
+        gather.end()?;
         Ok(Cow::Owned(Value::Object(object)))
     }
 
@@ -238,12 +242,17 @@ impl<'e> Environment<'e> {
     }
 
     fn chain(self, first: &'e Expression, rest: &'e [(Operator, Expression)]) -> Outcome<'e> {
-        let mut left = self.evaluate(first)?;
+        let mut gather = Gather::default();
+        let mut left = gather.pass(self.evaluate(first))?;
         for (operator, right) in rest {
-            let right = self.evaluate(right)?;
-            left = self.apply(*operator, left, &right)?;
+            let right = gather.pass(self.evaluate(right))?;
+            left = match (left, right) {
+                (Some(left), Some(right)) => Some(self.apply(*operator, left, &right)?),
+                _ => None,
+            };
         }
-        Ok(left)
+        gather.end()?;
+        Ok(left.unwrap_or_default())
     }
 
     fn apply(self, operator: Operator, left: Cow<'e, Value>, right: &Value) -> Outcome<'e> {
@@ -331,11 +340,8 @@ impl<'e> Environment<'e> {
     fn call_custom(self, name: &str, arguments: &'e [Expression]) -> Outcome<'e> {
         const COST: usize = 100;
         self.budget().spend(COST)?;
-        let arguments: Result<Vec<Value>, _> = arguments
-            .iter()
-            .map(|argument| self.evaluate_owned(argument))
-            .collect();
-        let result = self.context.scope.call_custom(name, arguments?)?;
+        let arguments = gather(arguments.iter().map(|argument| self.evaluate_owned(argument)))?;
+        let result = self.context.scope.call_custom(name, arguments)?;
         self.budget().spend_copy(&result)?;
         Ok(Cow::Owned(result))
     }

@@ -11,6 +11,7 @@ mod compiled;
 mod error;
 mod evaluator;
 mod functions;
+mod gather;
 mod lexer;
 pub mod limits;
 mod numbers;
@@ -23,10 +24,13 @@ mod values;
 
 pub use compiled::{CompiledPart, CompiledValue};
 pub use error::{EvaluationError, ParseError};
+pub(crate) use gather::Gather;
 pub use reference::reference;
 pub use template::Template;
 
 use serde_json::Value;
+
+use crate::graph::FrozenFunction;
 
 /// The values an expression can name besides nodes and variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,6 +60,7 @@ pub trait Scope {
     /// `$vars.NAME`.
     fn variable(&self, name: &str) -> Option<&Value>;
     /// Calls a custom function. The number of arguments was checked when the template was parsed.
+    /// [`EvaluationError::unanswered`] when the evaluation has to be repeated once the answer is there.
     fn call_custom(&self, name: &str, arguments: Vec<Value>) -> Result<Value, EvaluationError>;
 }
 
@@ -72,6 +77,11 @@ pub fn is_reserved(name: &str) -> bool {
 pub trait CustomFunctions {
     /// The least and the greatest number of arguments, or `None` when there is no such function.
     fn parameter_count(&self, name: &str) -> Option<(usize, usize)>;
+
+    /// The function with an id, for nodes that call one.
+    fn by_id(&self, _id: &str) -> Option<FrozenFunction> {
+        None
+    }
 }
 
 /// For templates that may call built-in functions only.

@@ -1,6 +1,7 @@
 //! One string of parameters, compiled.
 
 use super::evaluator::{Context, Environment};
+use super::gather::Gather;
 use super::limits::{self, Budget, MAX_CHARACTERS};
 use super::parser::{Parser, References};
 use super::patterns::Pattern;
@@ -158,18 +159,23 @@ impl Template {
             }
             Content::Mixed(pieces) => {
                 let mut text = String::new();
+                let mut gather = Gather::default();
                 for piece in pieces {
                     let value;
                     let part = match piece {
                         Piece::Text(text) => Cow::Borrowed(text.as_str()),
                         Piece::Expression(expression) => {
-                            value = environment.evaluate(expression)?;
+                            let Some(found) = gather.pass(environment.evaluate(expression))? else {
+                                continue;
+                            };
+                            value = found;
                             values::text(&value, environment.budget())?
                         }
                     };
                     environment.budget().spend_growth(text.len(), part.len())?;
                     text.push_str(&part);
                 }
+                gather.end()?;
                 let size = text.len();
                 Ok((Value::String(text), size))
             }

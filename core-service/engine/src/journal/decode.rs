@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::JournalError;
 use super::proto::{self, event::Body};
-use crate::event::{EventBody, Failure, ItemResult, NodeKey, Outcome, RunStarted};
+use crate::event::{EventBody, Failure, ItemResult, LogLevel, LogLine, NodeKey, Outcome, RunStarted};
 use crate::iteration::Iteration;
 
 /// `input` is the run's, when the segment holds its start.
@@ -73,6 +73,10 @@ pub(super) fn decode_body(
         },
         Body::NodeCancelled(m) => EventBody::NodeCancelled {
             key: decode_key(m.node, m.iteration),
+        },
+        Body::NodeLogged(m) => EventBody::NodeLogged {
+            key: decode_key(m.node, m.iteration),
+            lines: m.lines.into_iter().map(decode_line).collect(),
         },
         Body::RunResumed(m) => EventBody::RunResumed { node: m.node },
         Body::RunFinished(m) => {
@@ -143,6 +147,19 @@ fn decode_failure(failure: Option<proto::Failure>) -> Result<Failure, JournalErr
         code: failure.code,
         message: failure.message,
     })
+}
+
+fn decode_line(line: proto::LogLine) -> LogLine {
+    let level = match line.level() {
+        proto::LogLevel::Debug => LogLevel::Debug,
+        proto::LogLevel::Info | proto::LogLevel::Unspecified => LogLevel::Info,
+        proto::LogLevel::Warn => LogLevel::Warn,
+        proto::LogLevel::Error => LogLevel::Error,
+    };
+    LogLine {
+        level,
+        message: line.message,
+    }
 }
 
 fn decode_outcome(outcome: proto::Outcome) -> Result<Outcome, JournalError> {

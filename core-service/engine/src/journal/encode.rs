@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::proto::{self, event::Body};
 use super::{MAX_INLINE_BYTES, Payload};
 use crate::canonical::sha256;
-use crate::event::{EventBody, Failure, ItemResult, NodeKey, Outcome};
+use crate::event::{EventBody, Failure, ItemResult, LogLevel, NodeKey, Outcome};
 
 /// `input` is the run's, when the segment holds its start: an output that is the same value is not written again.
 pub(super) fn encode_body(body: &EventBody, input: Option<&Arc<Value>>, payloads: &mut Vec<Payload>) -> Body {
@@ -86,6 +86,19 @@ pub(super) fn encode_body(body: &EventBody, input: Option<&Arc<Value>>, payloads
             let (node, iteration) = encode_key(key);
             Body::NodeCancelled(proto::NodeCancelled { node, iteration })
         }
+        EventBody::NodeLogged { key, lines } => {
+            let (node, iteration) = encode_key(key);
+            let encode_line = |line: &crate::event::LogLine| proto::LogLine {
+                level: encode_level(line.level).into(),
+                message: line.message.clone(),
+            };
+            let lines = lines.iter().map(encode_line).collect();
+            Body::NodeLogged(proto::NodeLogged {
+                node,
+                iteration,
+                lines,
+            })
+        }
         EventBody::RunResumed { node } => Body::RunResumed(proto::RunResumed { node: *node }),
         EventBody::RunFinished { outcome, failure } => Body::RunFinished(proto::RunFinished {
             outcome: encode_outcome(*outcome).into(),
@@ -147,6 +160,15 @@ fn encode_failure(failure: &Failure) -> proto::Failure {
     proto::Failure {
         code: failure.code.clone(),
         message: failure.message.clone(),
+    }
+}
+
+fn encode_level(level: LogLevel) -> proto::LogLevel {
+    match level {
+        LogLevel::Debug => proto::LogLevel::Debug,
+        LogLevel::Info => proto::LogLevel::Info,
+        LogLevel::Warn => proto::LogLevel::Warn,
+        LogLevel::Error => proto::LogLevel::Error,
     }
 }
 

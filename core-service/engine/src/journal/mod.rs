@@ -155,7 +155,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::event::{Failure, ItemResult, NodeKey, Outcome, RunStarted};
+    use crate::event::{Failure, ItemResult, LogLevel, LogLine, NodeKey, Outcome, RunStarted};
     use crate::iteration::Iteration;
 
     fn every_event() -> Vec<Event> {
@@ -208,6 +208,13 @@ mod tests {
             },
             EventBody::NodeSkipped { key: key.clone() },
             EventBody::NodeCancelled { key: key.clone() },
+            EventBody::NodeLogged {
+                key: key.clone(),
+                lines: Arc::new([LogLine {
+                    level: LogLevel::Warn,
+                    message: "careful".into(),
+                }]),
+            },
             EventBody::RunResumed { node: 4 },
             EventBody::ItemsOpened {
                 key: key.clone(),

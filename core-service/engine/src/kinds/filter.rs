@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::expression::{CompiledValue, CustomFunctions};
+use crate::expression::{CompiledValue, CustomFunctions, Gather};
 use crate::failure::NodeError;
 use crate::filter::CompiledFilter;
 use crate::graph::Node;
@@ -51,11 +51,13 @@ struct Kept {
 impl Pure for Kept {
     fn evaluate(&self, scope: &dyn NodeScope) -> Result<Value, NodeError> {
         let mut kept = Vec::new();
+        let mut gather = Gather::default();
         for (index, item) in list(&self.items, "items", scope)?.into_iter().enumerate() {
-            if self.condition.matches(&ItemScope::new(scope, &item, index))? {
+            if gather.pass(self.condition.matches(&ItemScope::new(scope, &item, index)))? == Some(true) {
                 kept.push(item);
             }
         }
+        gather.end()?;
         Ok(items_output(kept))
     }
 }

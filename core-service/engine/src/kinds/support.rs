@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::expression::{CompiledValue, CustomFunctions, Scope};
+use crate::expression::{CompiledValue, CustomFunctions, Gather, Scope};
 use crate::failure::NodeError;
 use crate::graph::Node;
 use crate::params::ParamProblem;
@@ -43,13 +43,15 @@ pub(super) fn keyed(
     let items = list(items, "items", scope)?;
     let by_item = by.as_literal().is_some_and(Value::is_null);
     let mut keyed = Vec::with_capacity(items.len());
+    let mut gather = Gather::default();
     for (index, item) in items.into_iter().enumerate() {
         let key = match by_item {
-            true => item.clone(),
-            false => by.evaluate(&ItemScope::new(scope, &item, index))?,
+            true => Some(item.clone()),
+            false => gather.pass(by.evaluate(&ItemScope::new(scope, &item, index)))?,
         };
-        keyed.push((key, item));
+        keyed.extend(key.map(|key| (key, item)));
     }
+    gather.end()?;
     Ok(keyed)
 }
 

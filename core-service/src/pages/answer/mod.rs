@@ -2,12 +2,12 @@
 
 mod form;
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
+use axum::{Extension, Router};
 
 use self::form::Typed;
 use super::{escaped, message, page};
@@ -34,7 +34,12 @@ async fn show(State(people): State<People>, Path(token): Path<String>) -> Respon
     }
 }
 
-async fn answer(State(people): State<People>, Path(token): Path<String>, body: Bytes) -> Response {
+async fn answer(
+    State(people): State<People>,
+    Extension(actor): Extension<Actor>,
+    Path(token): Path<String>,
+    body: Bytes,
+) -> Response {
     let (request, question) = match find(&people, &token).await {
         Ok(found) => found,
         Err(refusal) => return refusal,
@@ -44,8 +49,8 @@ async fn answer(State(people): State<People>, Path(token): Path<String>, body: B
     if !unreadable.is_empty() {
         return shown(StatusCode::BAD_REQUEST, &question, &typed, &unreadable);
     }
-    // Whoever has the link is nobody in particular.
-    match people.answer(&Actor::default(), &request, &values).await {
+    // Whoever has the link is nobody in particular: the actor has an address and no name.
+    match people.answer(&actor, &request, &values).await {
         Ok(_) => message(
             StatusCode::OK,
             "Thank you",

@@ -60,7 +60,7 @@ impl WebhookIngress {
         live.trigger.verifier.check(&request, clock::now_ms())?;
         let settings = &live.trigger.settings;
         if settings.response_mode == ResponseMode::Immediate {
-            let started = self.start(live.run(request)?).await?;
+            let started = self.start(&live, request).await?;
             return Ok(accepted(&started.run_id));
         }
         self.start_and_wait(live, request).await
@@ -79,7 +79,7 @@ impl WebhookIngress {
         let _place =
             place.ok_or_else(|| Error::unavailable("Too many callers wait for runs; try again soon."))?;
         let deadline = Instant::now() + Duration::from_millis(settings.response_timeout_ms);
-        let started = self.start(live.run(request)?).await?;
+        let started = self.start(&live, request).await?;
         answer::of_run(
             runtime,
             organization_id,
@@ -90,19 +90,28 @@ impl WebhookIngress {
         .await
     }
 
-    async fn start(&self, run: StartRun) -> Result<Started> {
-        let started = self.services.runtime.start_run(run).await;
-        let started = started.map_err(|error| match error {
-            StartRunError::Start(StartError::UnknownNode(_) | StartError::NotATrigger(_))
-            | StartRunError::Plan(PlanError::NotFound) => not_live(),
-            error => error.into(),
-        })?;
+    async fn start(&self, live: &Live<'_>, request: v1::ReceiveWebhookRequest) -> Result<Started> {
+        let run = live.run(request)?;
+        // A repeated delivery is answered whatever the bill says: it starts nothing.
+        let started = match start::check_billing(&live.row.organization) {
+            Ok(()) => self.start_run(run).await?,
+            Err(refusal) => start::replay(&self.services, &run).await?.ok_or(refusal)?,
+        };
         tracing::debug!(
             run_id = started.run_id,
             replayed = started.replayed,
             "a webhook was accepted"
         );
         Ok(started)
+    }
+
+    async fn start_run(&self, run: StartRun) -> Result<Started> {
+        let started = self.services.runtime.start_run(run).await;
+        started.map_err(|error| match error {
+            StartRunError::Start(StartError::UnknownNode(_) | StartError::NotATrigger(_))
+            | StartRunError::Plan(PlanError::NotFound) => not_live(),
+            error => error.into(),
+        })
     }
 }
 
@@ -149,7 +158,6 @@ impl<'a> Live<'a> {
     /// The run that a call starts.
     fn run(&self, request: v1::ReceiveWebhookRequest) -> Result<StartRun> {
         let body = body::read(&request)?;
-        start::check_billing(&self.row.organization)?;
         let idempotency = delivery_id(&request);
         let v1::ReceiveWebhookRequest {
             webhook_id,
@@ -186,6 +194,7 @@ impl<'a> Live<'a> {
             tick: None,
             created_by: None,
             metered: self.row.organization.is_metered(),
+            actor: None,
         })
     }
 }

@@ -17,12 +17,11 @@ impl Runs {
         request: v1::RerunRunRequest,
     ) -> Result<v1::RerunRunResponse> {
         self.ended_run(&caller, &request.id).await?;
-        self.check_bill(&caller).await?;
+        let metered = self.check_bill(&caller).await?;
         self.services
             .runtime
-            .rerun(caller.organization_id(), &request.id)
+            .rerun(&caller.actor(), caller.organization_id(), &request.id, metered)
             .await?;
-        self.record(&caller, "run.rerun", &request.id).await?;
         let run = self
             .services
             .store
@@ -44,14 +43,19 @@ impl Runs {
     ) -> Result<v1::RetryRunNodeResponse> {
         let run = self.ended_run(&caller, &request.id).await?;
         check_attempt(&run, request.attempt_number)?;
-        self.check_bill(&caller).await?;
+        let metered = self.check_bill(&caller).await?;
         // Validation has seen that it is there.
         let node_id = request.node_id.unwrap_or_default();
         self.services
             .runtime
-            .retry_node(caller.organization_id(), &request.id, node_id)
+            .retry_node(
+                &caller.actor(),
+                caller.organization_id(),
+                &request.id,
+                node_id,
+                metered,
+            )
             .await?;
-        self.record(&caller, "run.node_retried", &request.id).await?;
         let run = self
             .services
             .store
@@ -79,21 +83,11 @@ impl Runs {
         }
     }
 
-    /// Refuses as a start would be refused. Credits are looked at and not held: the attempt holds its own.
-    async fn check_bill(&self, caller: &Authorized<WorkflowWrite>) -> Result<()> {
+    /// Refuses who may start nothing, and gives whether credits are counted: the new start is then to hold one.
+    async fn check_bill(&self, caller: &Authorized<WorkflowWrite>) -> Result<bool> {
         let organization = self.services.store.organization(caller.organization_id()).await?;
         start::check_billing(&organization)?;
-        match organization.credits {
-            Some(credits) if credits <= organization.credits_held => Err(start::out_of_credits()),
-            _ => Ok(()),
-        }
-    }
-
-    async fn record(&self, caller: &Authorized<WorkflowWrite>, action: &str, run_id: &str) -> Result<()> {
-        let store = &self.services.store;
-        Ok(store
-            .record_activity(&caller.actor(), caller.organization_id(), action, run_id, run_id)
-            .await?)
+        Ok(organization.is_metered())
     }
 }
 

@@ -136,17 +136,7 @@ impl Runs {
     ) -> Result<v1::CancelRunResponse> {
         self.services
             .runtime
-            .cancel(caller.organization_id(), &request.id)
-            .await?;
-        let store = &self.services.store;
-        store
-            .record_activity(
-                &caller.actor(),
-                caller.organization_id(),
-                "run.cancelled",
-                &request.id,
-                &request.id,
-            )
+            .cancel(&caller.actor(), caller.organization_id(), &request.id)
             .await?;
         Ok(v1::CancelRunResponse {
             data: Some(v1::Acknowledgement { ok: true }),
@@ -180,6 +170,7 @@ impl From<RequestError> for Error {
             RequestError::NotFound => Self::not_found("run"),
             RequestError::Terminal => Self::new(ErrorReason::RunTerminal, "The run has ended already."),
             RequestError::NotTerminal => Self::new(ErrorReason::RunNotTerminal, "The run has not ended yet."),
+            RequestError::OutOfCredits => start::out_of_credits(),
             RequestError::NotFailed(node) => {
                 Self::invalid("nodeId", format!("names node {node}, which has not failed"))
             }

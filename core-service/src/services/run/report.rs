@@ -2,6 +2,7 @@
 
 use contract::json::Words as _;
 use contract::v1;
+use engine::event::LogLine;
 use engine::report::NodeReport;
 
 use super::instant;
@@ -72,7 +73,17 @@ pub(super) fn run_node(node: &NodeReport<'_>) -> Result<v1::RunNode> {
             message: failure.message.clone(),
         }),
         credits_used: f64::from(node.credits_used),
+        logs: node.log.iter().map(log_line).collect(),
     })
+}
+
+fn log_line(line: &LogLine) -> v1::RunNodeLog {
+    v1::RunNodeLog {
+        level: v1::RunNodeLogLevel::from_word(line.level.as_str())
+            .unwrap_or_default()
+            .into(),
+        message: line.message.clone(),
+    }
 }
 
 impl From<ReportError> for Error {

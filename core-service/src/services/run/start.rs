@@ -14,7 +14,7 @@ use crate::clock;
 use crate::error::{Error, Result};
 use crate::runtime::{GraphRef, PlanError, StartRun, StartRunError, Started, Trigger};
 use crate::services::credential::check_credentials;
-use crate::services::{Services, graph, workflow};
+use crate::services::{Services, graph};
 use crate::store::{IdempotencyKey, Organization, Refusal};
 
 /// How long an idempotency key finds its run, in milliseconds.
@@ -52,11 +52,19 @@ pub(super) async fn by_call(
         node_id: from_node,
         webhook_id: None,
     };
+    let frozen = services
+        .freeze(
+            caller.organization_id(),
+            &workflow.id,
+            &draft,
+            &workflow.draft.graph,
+        )
+        .await?;
     let run = StartRun {
         organization_id: caller.organization_id().to_owned(),
         workflow_id: workflow.id,
         workflow_name: workflow.name,
-        graph: GraphRef::Frozen(workflow::frozen(&draft)),
+        graph: GraphRef::Frozen(frozen),
         version_no: None,
         start,
         trigger,
@@ -64,18 +72,20 @@ pub(super) async fn by_call(
         tick: None,
         created_by: Some(caller.user_id().to_owned()),
         metered: caller.organization().is_metered(),
+        actor: Some(caller.actor()),
     };
-    // A repeated request is answered whatever the bill says: it starts nothing.
-    let billing = check_billing(caller.organization());
-    match (billing, &run.idempotency) {
-        (Err(refusal), Some(key)) => replay(services, &run, key).await?.ok_or(refusal),
-        (Err(refusal), None) => Err(refusal),
-        (Ok(()), _) => Ok(services.runtime.start_run(run).await?),
+    match check_billing(caller.organization()) {
+        Ok(()) => Ok(services.runtime.start_run(run).await?),
+        Err(refusal) => replay(services, &run).await?.ok_or(refusal),
     }
 }
 
-/// The run that an idempotency key has started, if it has.
-async fn replay(services: &Services, run: &StartRun, key: &IdempotencyKey) -> Result<Option<Started>> {
+/// The run that an idempotency key has started, if it has: a repeated request is answered whatever the bill says,
+/// because it starts nothing.
+pub(in crate::services) async fn replay(services: &Services, run: &StartRun) -> Result<Option<Started>> {
+    let Some(key) = &run.idempotency else {
+        return Ok(None);
+    };
     let found = services
         .store
         .idempotent_run(&run.organization_id, &run.workflow_id, &key.key)

@@ -2,15 +2,15 @@
 
 use contract::scope::WorkflowWrite;
 use contract::v1::{self, ErrorReason};
-use engine::expression::NoCustomFunctions;
 use engine::graph::Graph;
 use engine::plan::Plan;
 
 use super::{Workflows, graph, version_no};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
+use crate::services::callable::frozen;
 use crate::services::webhook;
-use crate::store::{self, Deploy, NewDeployment};
+use crate::store::{Deploy, NewDeployment};
 
 impl Workflows {
     pub(super) async fn deploy_workflow(
@@ -28,13 +28,17 @@ impl Workflows {
                 return Err(modified(workflow.updated_at));
             }
             let draft = graph::parse(&workflow.draft.graph)?;
-            Plan::compile(&draft, &*self.services.registry, &NoCustomFunctions)
+            let callable = self
+                .services
+                .callable(caller.organization_id(), &request.id)
+                .await?;
+            Plan::compile(&draft, &*self.services.registry, &callable)
                 .map_err(|problems| graph::refusal(&problems))?;
             let broken = self.broken_references(caller.organization_id(), &draft).await?;
             if !broken.is_empty() {
                 return Err(graph::refusal(&broken));
             }
-            let frozen = frozen(&draft);
+            let frozen = frozen(&draft, &callable);
             let new = NewDeployment {
                 expected_updated_at: workflow.updated_at,
                 graph: &frozen,
@@ -102,14 +106,6 @@ impl Workflows {
             .store
             .sync_webhooks(organization_id, workflow_id, &nodes)
             .await?)
-    }
-}
-
-/// A graph that nothing changes any more, by its content hash.
-pub(in crate::services) fn frozen(graph: &Graph) -> store::Graph {
-    store::Graph {
-        content_hash: graph.content_hash(&[]),
-        bytes: graph.canonical_json(&[]).into_bytes(),
     }
 }
 

@@ -9,11 +9,8 @@ mod resolve;
 mod tags;
 mod test_module;
 
-pub(super) use deploy::frozen;
-
 use contract::scope::{WorkflowRead, WorkflowWrite};
 use contract::v1::{self, ErrorReason};
-use engine::expression::NoCustomFunctions;
 use engine::graph::Graph;
 
 use super::{Services, graph, service};
@@ -90,16 +87,19 @@ impl Workflows {
             .workflow(caller.organization_id(), &request.id)
             .await?;
         let graph = graph::parse(&workflow.draft.graph)?;
-        let mut issues =
-            match engine::plan::Plan::compile(&graph, &*self.services.registry, &NoCustomFunctions) {
-                Ok(plan) => plan
-                    .start_nodes(&engine::start::StartFrom::Manual)
-                    .err()
-                    .map(|error| error.to_string())
-                    .into_iter()
-                    .collect(),
-                Err(problems) => problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            };
+        let callable = self
+            .services
+            .callable(caller.organization_id(), &request.id)
+            .await?;
+        let mut issues = match engine::plan::Plan::compile(&graph, &*self.services.registry, &callable) {
+            Ok(plan) => plan
+                .start_nodes(&engine::start::StartFrom::Manual)
+                .err()
+                .map(|error| error.to_string())
+                .into_iter()
+                .collect(),
+            Err(problems) => problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        };
         let broken = self.broken_references(caller.organization_id(), &graph).await?;
         issues.extend(broken.iter().map(ToString::to_string));
         let result = v1::ValidateResult {
@@ -111,7 +111,7 @@ impl Workflows {
 
     /// The graph that a version froze.
     async fn version_graph(&self, organization_id: &str, version: &Version) -> Result<Graph> {
-        graph::parse(
+        graph::parse_frozen(
             &self
                 .services
                 .store

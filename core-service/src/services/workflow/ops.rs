@@ -7,7 +7,6 @@ use contract::v1::graph_op::Op;
 use contract::v1::node_reference::Reference;
 use contract::v1::{self, ErrorReason};
 use contract::validation::Violation;
-use engine::expression::NoCustomFunctions;
 use engine::graph::{EdgeType, Graph};
 use engine::ops::{self, AddNode, EdgeRef, GraphOp, KindRef, NodeRef, OpsContext, UpdateMode};
 use serde_json::{Map, Value};
@@ -17,6 +16,7 @@ use super::edit::draft;
 use super::{Workflows, graph};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
+use crate::functions::Known;
 use crate::services::credential::credential_apps;
 use crate::store::Save;
 
@@ -39,12 +39,13 @@ impl Workflows {
         if expected != workflow.updated_at {
             return Err(modified(workflow.updated_at));
         }
+        let callable = self
+            .services
+            .callable(caller.organization_id(), &request.id)
+            .await?;
         let credential_apps = credential_apps(&self.services, caller.organization_id(), &operations).await?;
-        let result = self.apply(
-            &graph::parse(&workflow.draft.graph)?,
-            operations,
-            &credential_apps,
-        );
+        let graph = graph::parse(&workflow.draft.graph)?;
+        let result = self.apply(&graph, operations, &callable, &credential_apps);
         if request.atomic == Some(true) && !result.errors.is_empty() {
             return Err(rejected(&result.errors));
         }
@@ -79,11 +80,12 @@ impl Workflows {
         &self,
         graph: &Graph,
         operations: Vec<GraphOp>,
+        callable: &Known,
         credential_apps: &HashMap<String, String>,
     ) -> ops::OpsResult {
         let context = OpsContext {
             kinds: &*self.services.registry,
-            functions: &NoCustomFunctions,
+            functions: callable,
             credential_app: &|id| credential_apps.get(id).cloned(),
         };
         ops::apply(graph, operations, &context)

@@ -5,14 +5,16 @@
 
 use contract::scope::WorkflowRead;
 use contract::v1;
-use engine::expression::{EvaluationError, NoCustomFunctions, Root, Scope, Template};
+use engine::expression::{EvaluationError, Root, Scope, Template};
+use engine::graph::FrozenFunction;
 use serde_json::{Value, json};
 
 use super::Workflows;
 use crate::auth::Authorized;
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::runtime::Report;
+use crate::functions::call_all;
+use crate::runtime::{Calls, Report};
 use crate::variables::VariableSet;
 
 /// The longest string that is given whole, in characters.
@@ -38,8 +40,12 @@ impl Workflows {
             .of_workflow(caller.organization_id(), &request.id)
             .await;
         let variables = variables.map_err(Error::from)?;
-        let result = report.and_then(|report| {
-            let template = Template::parse_reference(&request.expression, &NoCustomFunctions);
+        let callable = self
+            .services
+            .callable(caller.organization_id(), &request.id)
+            .await?;
+        let prepared = report.and_then(|report| {
+            let template = Template::parse_reference(&request.expression, &callable);
             let template = template.map_err(|error| error.to_string())?;
             if let Some(secret) = template
                 .variable_references()
@@ -49,12 +55,43 @@ impl Workflows {
                     "{secret} is secret: it resolves only while a node executes"
                 ));
             }
-            let place = Place::new(&report, from, &workflow.name, &variables)?;
-            template.evaluate(&place).map_err(|error| error.to_string())
+            Ok((report, template))
         });
+        let result = match prepared {
+            Ok((report, template)) => match Place::new(&report, from, &workflow.name, &variables) {
+                Ok(place) => {
+                    let functions = callable.used();
+                    self.evaluate(caller.organization_id(), &template, &place, &functions)
+                        .await
+                }
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
         Ok(v1::ResolveExpressionResponse {
             data: Some(answer(result)?),
         })
+    }
+
+    /// The value of an expression. Custom functions answer in between, as often as it takes.
+    async fn evaluate(
+        &self,
+        organization_id: &str,
+        template: &Template,
+        place: &Place<'_>,
+        functions: &[FrozenFunction],
+    ) -> Result<Value, String> {
+        loop {
+            match template.evaluate(place) {
+                Err(error) if error.is_unanswered() => {}
+                evaluated => return evaluated.map_err(|error| error.to_string()),
+            }
+            let wanted = place.calls.wanted();
+            let sandbox = &self.services.sandbox;
+            place
+                .calls
+                .answer(call_all(sandbox, organization_id, functions, wanted).await);
+        }
     }
 
     /// The run whose outputs are read, or why there is none.
@@ -128,7 +165,7 @@ fn type_of(value: &Value) -> Option<&'static str> {
     }
 }
 
-/// The place of a node in a past run. Custom functions are not to be had here.
+/// The place of a node in a past run.
 struct Place<'a> {
     report: &'a Report,
     variables: &'a VariableSet,
@@ -137,6 +174,7 @@ struct Place<'a> {
     run: Value,
     workflow: Value,
     now: i64,
+    calls: Calls,
 }
 
 impl<'a> Place<'a> {
@@ -159,6 +197,7 @@ impl<'a> Place<'a> {
             run,
             workflow,
             now: clock::now_ms(),
+            calls: Calls::default(),
         })
     }
 }
@@ -205,10 +244,8 @@ impl Scope for Place<'_> {
         self.variables.get_public(name)
     }
 
-    fn call_custom(&self, name: &str, _arguments: Vec<Value>) -> Result<Value, EvaluationError> {
-        Err(EvaluationError::new(format!(
-            "the function {name} only runs in a node"
-        )))
+    fn call_custom(&self, name: &str, arguments: Vec<Value>) -> Result<Value, EvaluationError> {
+        self.calls.ask(name, arguments)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Arrays, element by element. A lambda takes the element and, if it wants to, its index.
 
 use super::super::evaluator::{Outcome, boolean};
+use super::super::gather::Gather;
 use super::super::{EvaluationError, values};
 use super::array::array;
 use super::collection::at_path;
@@ -164,13 +165,15 @@ fn some<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
 fn filter<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let lambda = arguments.required_lambda(1)?;
     let mut kept = Vec::new();
+    let mut gather = Gather::default();
     for (index, item) in arguments.items(0)?.enumerate() {
         let parameters = parameters(item, index);
-        if lambda.holds(&parameters)? {
+        if gather.pass(lambda.holds(&parameters))? == Some(true) {
             let [item, _] = parameters;
             kept.push(arguments.own(item)?);
         }
     }
+    gather.end()?;
     array(kept)
 }
 
@@ -189,9 +192,12 @@ fn find<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
 fn group_by<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let selector = Selector::new(arguments, 1)?;
     let mut groups: Map<String, Value> = Map::new();
+    let mut gather = Gather::default();
     for (index, item) in arguments.items(0)?.enumerate() {
         let parameters = parameters(item, index);
-        let key = selector.select(arguments, &parameters)?;
+        let Some(key) = gather.pass(selector.select(arguments, &parameters))? else {
+            continue;
+        };
         let key = values::text(&key, arguments.budget())?;
         let [item, _] = parameters;
         let item = arguments.own(item)?;
@@ -203,6 +209,7 @@ fn group_by<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
             }
         }
     }
+    gather.end()?;
     Ok(Cow::Owned(Value::Object(groups)))
 }
 
@@ -214,6 +221,7 @@ fn map<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
         None
     };
     let mut mapped = Vec::new();
+    let mut gather = Gather::default();
     for (index, item) in arguments.items(0)?.enumerate() {
         if let Some((key, wanted)) = &wanted {
             let value = at_path(&item, key, arguments.budget())?.unwrap_or(&Value::Null);
@@ -222,8 +230,9 @@ fn map<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
             }
         }
         arguments.budget().spend_values(1)?;
-        mapped.push(selector.select(arguments, &parameters(item, index))?);
+        mapped.extend(gather.pass(selector.select(arguments, &parameters(item, index)))?);
     }
+    gather.end()?;
     array(mapped)
 }
 
@@ -289,10 +298,14 @@ fn sort<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let order = Order::parse(arguments, &order)?;
     let mut keyed: Vec<(Value, Value)> = Vec::new();
     let mut key_bytes = 0_usize;
+    let mut gather = Gather::default();
     for (index, item) in arguments.items(0)?.enumerate() {
         let parameters = parameters(item, index);
         let mut key = match &selector {
-            Some(selector) => selector.select(arguments, &parameters)?,
+            Some(selector) => match gather.pass(selector.select(arguments, &parameters))? {
+                Some(key) => key,
+                None => continue,
+            },
             None => arguments.own(Cow::Borrowed(&parameters[0]))?,
         };
         if let (true, Value::String(text)) = (order.ignores_case, &key) {
@@ -302,6 +315,7 @@ fn sort<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
         let [item, _] = parameters;
         keyed.push((key, arguments.own(item)?));
     }
+    gather.end()?;
     let rounds = usize::BITS as usize - keyed.len().leading_zeros() as usize;
     arguments.budget().spend(keyed.len() * rounds)?;
     arguments.budget().spend_bytes(key_bytes.saturating_mul(rounds))?;
