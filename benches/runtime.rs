@@ -191,6 +191,7 @@ fn start(organization_id: String) -> StartRun {
         },
         idempotency: None,
         tick: None,
+        lineage: Default::default(),
         created_by: None,
         actor: None,
         metered: false,

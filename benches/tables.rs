@@ -1,14 +1,12 @@
 //! How long a page of a large table takes, wherever in the table it is.
 //!
-//! A table of 100,000 rows is paged to its end in several orders and under several filters, 200 rows a page, from the
-//! store up. Each line is one query: how many rows match and how long counting them took, then how long its pages took:
-//! the first, the middle one by time, the slowest. Flat means that these are alike.
-//! `SWITCHYARD_BENCH_ROWS` changes the size, `SWITCHYARD_BENCH_DATABASE_URL` the database.
+//! `cargo bench -p contract --bench tables -- [OPTIONS]`, where the options and their defaults are `--database both` (or
+//! `sqlite`, `postgres`) and `--rows 100000`.
+//!
+//! A table is paged to its end in several orders and under several filters, 200 rows a page, from the store up. Each line
+//! is one query: how many rows match and how long counting them took, then how long its pages took: those at the
+//! beginning, in the middle and at the end (medians), and the slowest of all. Flat means that the three are alike.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on must stop")]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "a measurement reads its settings from the environment"
-)]
 
 use std::time::{Duration, Instant};
 
@@ -17,31 +15,59 @@ use core_service::store::{
 };
 use core_service::table::{ColumnInput, ColumnType, Condition, Key, arrange, parse_conditions};
 use serde_json::{Map, Value, json};
-use test_support::TemporaryDirectory;
+use test_support::{TemporaryDirectory, postgres_url};
 
 const PAGE: i64 = 200;
 const CHUNK: usize = 10_000;
 
-fn main() {
-    let tokio = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    tokio.block_on(measure());
+struct Options {
+    databases: &'static [&'static str],
+    rows: usize,
 }
 
-async fn measure() {
-    let directory = TemporaryDirectory::new("bench").unwrap();
-    let url = match std::env::var("SWITCHYARD_BENCH_DATABASE_URL") {
-        Ok(url) => url.parse().unwrap(),
-        Err(_) => DatabaseUrl::Sqlite(directory.path().join("bench.db")),
-    };
-    let size: usize = std::env::var("SWITCHYARD_BENCH_ROWS").map_or(100_000, |rows| rows.parse().unwrap());
-    let store = Store::open(&url).await.unwrap();
+impl Options {
+    fn read() -> Self {
+        let mut options = Self {
+            databases: &["sqlite", "postgres"],
+            rows: 100_000,
+        };
+        let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+        while let Some(flag) = arguments.next() {
+            let value = arguments.next().unwrap_or_else(|| panic!("{flag} needs a value"));
+            match (flag.as_str(), value.as_str()) {
+                ("--database", "both") => options.databases = &["sqlite", "postgres"],
+                ("--database", "sqlite") => options.databases = &["sqlite"],
+                ("--database", "postgres") => options.databases = &["postgres"],
+                ("--rows", number) => options.rows = number.parse().unwrap(),
+                _ => panic!("{flag} {value} is not an option; the head of this file lists them"),
+            }
+        }
+        options
+    }
+}
+
+#[tokio::main]
+async fn main() {
+    let options = Options::read();
+    for database in options.databases {
+        if *database == "postgres" {
+            let database = postgres_url().await.unwrap();
+            measure("PostgreSQL", &database.url.parse().unwrap(), options.rows).await;
+            database.drop_now().await.unwrap();
+        } else {
+            let directory = TemporaryDirectory::new("bench").unwrap();
+            let url = DatabaseUrl::Sqlite(directory.path().join("bench.db"));
+            measure("SQLite", &url, options.rows).await;
+        }
+    }
+}
+
+async fn measure(database: &str, url: &DatabaseUrl, size: usize) {
+    let store = Store::open(url).await.unwrap();
     let table = fill(&store, size).await;
     println!(
-        "{:<44} {:>7} {:>9} {:>9} {:>9} {:>9}",
-        "query", "rows", "count", "first", "median", "slowest"
+        "{database:<44} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "rows", "count", "beginning", "middle", "end", "slowest"
     );
     let common = r#"[{"columnId": "status", "operator": "neq", "value": "open"}]"#;
     let rare = r#"[{"columnId": "status", "operator": "eq", "value": "lost"}]"#;
@@ -49,6 +75,7 @@ async fn measure() {
     let part = r#"[{"columnId": "note", "operator": "contains", "value": "77"}]"#;
     for (name, filters, order) in [
         ("newest first", "[]", None),
+        ("a common status, newest first", common, None),
         ("by price", "[]", Some("price")),
         ("price below the middle, by price", range, Some("price")),
         ("price below the middle, by status", range, Some("status")),
@@ -132,8 +159,8 @@ async fn line(store: &Store, table: &Table, name: &str, conditions: &[Condition]
         };
         let started = Instant::now();
         let page = store.list_rows(table, &query).await.unwrap();
-        pages.push(started.elapsed());
         let Some(last) = page.last() else { break };
+        pages.push(started.elapsed());
         after = Some(Position {
             value: order
                 .column
@@ -143,10 +170,24 @@ async fn line(store: &Store, table: &Table, name: &str, conditions: &[Condition]
             id: last.id.clone(),
         });
     }
-    let first = pages[0];
-    pages.sort_unstable();
     let shown = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1_000.0);
-    let (median, slowest) = (pages[pages.len() / 2], pages[pages.len() - 1]);
-    let [count, first, median, slowest] = [count, first, median, slowest].map(shown);
-    println!("{name:<44} {rows:>7} {count:>9} {first:>9} {median:>9} {slowest:>9}");
+    let [count, beginning, middle, end, slowest] = [
+        count,
+        median_around(&pages, 0),
+        median_around(&pages, pages.len() / 2),
+        median_around(&pages, pages.len()),
+        pages.iter().copied().max().unwrap_or_default(),
+    ]
+    .map(shown);
+    println!("{name:<44} {rows:>7} {count:>9} {beginning:>9} {middle:>9} {end:>9} {slowest:>9}");
+}
+
+/// The median of the pages next to a place: one page alone may have been interrupted.
+fn median_around(pages: &[Duration], place: usize) -> Duration {
+    const SOME: usize = 15;
+    let some = SOME.min(pages.len());
+    let start = place.saturating_sub(some / 2).min(pages.len() - some);
+    let mut near = pages[start..start + some].to_vec();
+    near.sort_unstable();
+    near[some / 2]
 }

@@ -317,10 +317,30 @@ pub(crate) fn packed<E: serde::de::Error>(error: JsonError) -> E {
     E::custom(format!("{MARK}{}{MARK}{}", error.path, error.message))
 }
 
-/// Reads the members of a tagged object but its tag.
-pub(crate) fn members<T: DeserializeOwned>(
-    members: &[(String, Box<serde_json::value::RawValue>)],
-) -> Result<T, JsonError> {
+/// A key and its value, unparsed.
+type RawMember = (String, Box<serde_json::value::RawValue>);
+
+/// Takes the tag out of a tagged object; one that is not text is no tag that there is.
+pub(crate) fn take_tag(members: &mut Vec<RawMember>, tag: &str) -> Result<String, JsonError> {
+    let position = members.iter().position(|(key, _)| key == tag);
+    let position = position.ok_or_else(|| missing(tag))?;
+    let (_, value) = members.remove(position);
+    Ok(serde_json::from_str(value.get()).unwrap_or_default())
+}
+
+fn missing(key: &str) -> JsonError {
+    JsonError {
+        path: key.to_owned(),
+        message: "is required".to_owned(),
+    }
+}
+
+/// Reads the members of a tagged object but its tag; these keys must be there, if only with null.
+pub(crate) fn members<T: DeserializeOwned>(members: &[RawMember], required: &[&str]) -> Result<T, JsonError> {
+    let is_there = |wanted: &str| members.iter().any(|(key, _)| key == wanted);
+    if let Some(key) = required.iter().find(|key| !is_there(key)) {
+        return Err(missing(key));
+    }
     let entries = members.iter().map(|(key, value)| (key.as_str(), &**value));
     locate(serde_path_to_error::deserialize(
         serde::de::value::MapDeserializer::<_, serde_json::Error>::new(entries),
@@ -328,7 +348,7 @@ pub(crate) fn members<T: DeserializeOwned>(
 }
 
 /// An object's keys and values in order, values unparsed.
-pub(crate) struct RawMembers(pub(crate) Vec<(String, Box<serde_json::value::RawValue>)>);
+pub(crate) struct RawMembers(pub(crate) Vec<RawMember>);
 
 impl<'de> Deserialize<'de> for RawMembers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -383,7 +403,9 @@ pub(crate) use free_form;
 
 /// serde for a message whose one oneof is told by a tag beside the member's fields.
 macro_rules! tagged {
-    ($message:ty, $field:ident, $union:path, $tag:literal, { $($word:literal => $variant:ident),* }) => {
+    ($message:ty, $field:ident, $union:path, $tag:literal, {
+        $($word:literal => $variant:ident [$($required:literal),*]),*
+    }) => {
         impl ::serde::Serialize for $message {
             fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 #[derive(::serde::Serialize)]
@@ -405,12 +427,9 @@ macro_rules! tagged {
             fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 use $union as Union;
                 let mut members = $crate::json::RawMembers::deserialize(deserializer)?.0;
-                let missing = || ::serde::de::Error::missing_field($tag);
-                let position = members.iter().position(|(key, _)| key == $tag).ok_or_else(missing)?;
-                let (_, tag) = members.remove(position);
-                let word: String = ::serde_json::from_str(tag.get()).unwrap_or_default();
+                let word = $crate::json::take_tag(&mut members, $tag).map_err($crate::json::packed)?;
                 let member = match word.as_str() {
-                    $($word => $crate::json::members(&members).map(Union::$variant),)*
+                    $($word => $crate::json::members(&members, &[$($required),*]).map(Union::$variant),)*
                     _ => Err($crate::json::JsonError {
                         path: $tag.to_owned(),
                         message: format!("must be one of {}", [$($word),*].join(", ")),

@@ -79,6 +79,12 @@ impl Checker {
         }
     }
 
+    pub(crate) fn no_nul(&mut self, text: &str) {
+        self.demand(!text.contains('\0'), || {
+            "must not contain the NUL character".to_owned()
+        });
+    }
+
     pub(crate) fn min_len(&mut self, text: &str, least: usize) {
         self.demand(
             text.chars().nth(least.saturating_sub(1)).is_some() || least == 0,

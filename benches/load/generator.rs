@@ -1,6 +1,7 @@
 //! A load generator that costs little: one thread, plain sockets, the same bytes again and again, a look at the status.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use test_support::wire::{Whole, whole_answer};
@@ -8,17 +9,26 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+/// What a connection sends, over and over.
+#[derive(Clone)]
+pub(crate) struct Calls {
+    /// Requests, sent in turn.
+    pub(crate) requests: Vec<Vec<u8>>,
+    /// Status of a success.
+    pub(crate) success: u16,
+}
+
 /// What came of a load.
 #[derive(Default)]
 pub(crate) struct Load {
-    /// Times of the answers 202, in microseconds, ascending.
+    /// Times of the successes, in microseconds, ascending.
     times_us: Vec<u32>,
     /// Answers with another status.
     pub(crate) refused: u64,
 }
 
 impl Load {
-    pub(crate) fn accepted(&self) -> u64 {
+    pub(crate) fn answered(&self) -> u64 {
         self.times_us.len() as u64
     }
 
@@ -32,26 +42,26 @@ impl Load {
     }
 }
 
-/// Sends a request over each connection as often as it is answered, for a time.
-pub(crate) async fn run(address: SocketAddr, request: Vec<u8>, connections: usize, time: Duration) -> Load {
+/// Sends requests over each connection, each when the one before is answered, for a time.
+pub(crate) async fn run(address: SocketAddr, calls: Calls, connections: usize, time: Duration) -> Load {
     let thread = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build()
             .unwrap();
-        runtime.block_on(all_connections(address, request, connections, time))
+        runtime.block_on(all_connections(address, calls, connections, time))
     });
     tokio::task::spawn_blocking(|| thread.join().unwrap())
         .await
         .unwrap()
 }
 
-async fn all_connections(address: SocketAddr, request: Vec<u8>, connections: usize, time: Duration) -> Load {
+async fn all_connections(address: SocketAddr, calls: Calls, connections: usize, time: Duration) -> Load {
     let end = Instant::now() + time;
-    let request: &'static [u8] = request.leak();
+    let calls = Arc::new(calls);
     let mut callers = JoinSet::new();
     for _ in 0..connections {
-        callers.spawn(one_connection(address, request, end));
+        callers.spawn(one_connection(address, calls.clone(), end));
     }
     let mut load = Load::default();
     for each in callers.join_all().await {
@@ -62,15 +72,15 @@ async fn all_connections(address: SocketAddr, request: Vec<u8>, connections: usi
     load
 }
 
-async fn one_connection(address: SocketAddr, request: &'static [u8], end: Instant) -> Load {
+async fn one_connection(address: SocketAddr, calls: Arc<Calls>, end: Instant) -> Load {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.set_nodelay(true).unwrap();
     let mut load = Load::default();
-    let mut buffer = Vec::with_capacity(4096);
-    loop {
+    let mut buffer = Vec::with_capacity(64 * 1024);
+    for request in calls.requests.iter().cycle() {
         let sent = Instant::now();
         if sent >= end {
-            return load;
+            break;
         }
         stream.write_all(request).await.unwrap();
         buffer.clear();
@@ -83,11 +93,12 @@ async fn one_connection(address: SocketAddr, request: &'static [u8], end: Instan
                 break status;
             }
         };
-        if status == 202 {
+        if status == calls.success {
             load.times_us
                 .push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
         } else {
             load.refused += 1;
         }
     }
+    load
 }

@@ -4,6 +4,7 @@
 //! a cause. The cause is logged and never sent.
 
 use std::fmt;
+use std::sync::Arc;
 
 use contract::errors::{BASE_URL, DOMAIN, RUN_ID};
 use contract::v1::ErrorReason;
@@ -16,6 +17,8 @@ use crate::store::StoreError;
 
 /// The result of a service's method.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+const NO_ANSWER: &str = "The database does not answer; try again soon.";
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -185,10 +188,18 @@ impl From<StoreError> for Error {
                 "Members and pending invitations take all the seats of the plan.",
             ),
             StoreError::NulInText => Self::invalid("", "text must not contain the NUL character"),
-            error if error.is_temporary() => {
-                Self::unavailable("The database does not answer; try again soon.").with_cause(error)
-            }
+            error if error.is_temporary() => Self::unavailable(NO_ANSWER).with_cause(error),
             error => Self::internal(error),
+        }
+    }
+}
+
+/// As above, for an error that several callers share.
+impl From<Arc<StoreError>> for Error {
+    fn from(error: Arc<StoreError>) -> Self {
+        match error.is_temporary() {
+            true => Self::unavailable(NO_ANSWER).with_cause(error),
+            false => Self::internal(error),
         }
     }
 }

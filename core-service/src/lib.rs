@@ -48,8 +48,8 @@ use crate::connectors::{Apps, ManifestError};
 use crate::credentials::Credentials;
 use crate::functions::WithFunctions;
 use crate::metrics::Metrics;
-use crate::nodes::Registry;
 use crate::nodes::http::HttpCaller;
+use crate::nodes::{Registry, RunWorkflow};
 use crate::operations::Health;
 use crate::outbound::Outbound;
 use crate::people::People;
@@ -57,7 +57,7 @@ use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
 use crate::sandbox::{Sandbox, SandboxConfig, SandboxError};
 use crate::services::{Services, WebhookTargets};
 use crate::store::{Store, StoreError};
-use crate::triggers::Triggers;
+use crate::triggers::{Triggers, WorkflowCalls};
 use crate::variables::{Variables, WithVariables};
 
 /// How often a quiet gRPC connection is asked whether it lives.
@@ -124,12 +124,14 @@ impl Core {
         let mut registry = Registry::new();
         registry.add_data_kinds(&store, &variables);
         registry.add_request_kinds(&apps, &http);
+        let calls = WorkflowCalls::default();
+        registry.add_executed(RunWorkflow, Arc::new(calls.clone()));
         registry.add_code_kinds(&sandbox);
         let registry = Arc::new(registry);
         let functions = Arc::new(WithFunctions::new(sandbox.clone(), Arc::new(NoSurroundings)));
         let surroundings = Arc::new(WithVariables::new(variables.clone(), functions));
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
-        let triggers = Triggers::start(store.clone(), runtime.clone());
+        let triggers = Triggers::start(store.clone(), runtime.clone(), Arc::clone(&registry), &calls);
         let metrics = Metrics::new(runtime.clone(), triggers);
         let gate = Gate::new(
             store.clone(),

@@ -157,7 +157,7 @@ fn counters(figures: &MetricsSnapshot) -> [Figure; 14] {
     ]
 }
 
-fn trigger_counters(figures: &TriggerFigures) -> [Figure; 4] {
+fn trigger_counters(figures: &TriggerFigures) -> [Figure; 6] {
     [
         (
             "schedule_ticks_fired",
@@ -178,6 +178,16 @@ fn trigger_counters(figures: &TriggerFigures) -> [Figure; 4] {
             "schedule_ticks_refused",
             "Instants whose run was refused",
             figures.ticks_refused,
+        ),
+        (
+            "error_triggers_fired",
+            "Runs that error triggers started here",
+            figures.errors_fired,
+        ),
+        (
+            "error_triggers_refused",
+            "Runs of error triggers that were refused",
+            figures.errors_refused,
         ),
     ]
 }

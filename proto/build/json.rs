@@ -169,24 +169,42 @@ pub fn implementations(contract: &Contract) -> String {
             Form::Fields => {}
             Form::Value => _ = writeln!(code, "crate::json::free_form!({name}, value);"),
             Form::Object => _ = writeln!(code, "crate::json::free_form!({name}, object);"),
-            Form::Tagged(tag) => code.push_str(&tagged(&message, &tag)),
+            Form::Tagged(tag) => code.push_str(&tagged(contract, &message, &tag)),
             Form::Untagged => code.push_str(&untagged(&message)),
         }
     }
     code
 }
 
-fn tagged(message: &MessageDescriptor, tag: &str) -> String {
+fn tagged(contract: &Contract, message: &MessageDescriptor, tag: &str) -> String {
     let (field, path, members) = oneof(message);
     let members: Vec<String> = members
         .iter()
-        .map(|member| format!("{:?} => {}", member.name(), member.name().to_upper_camel_case()))
+        .map(|member| {
+            let variant = member.name().to_upper_camel_case();
+            format!(
+                "{:?} => {variant} {:?}",
+                member.name(),
+                required_keys(contract, member)
+            )
+        })
         .collect();
     let name = rust_type(message.name());
     format!(
         "crate::json::tagged!({name}, {field}, {path}, {tag:?}, {{ {} }});\n",
         members.join(", ")
     )
+}
+
+/// The keys that a member's object must have, if only with null.
+fn required_keys(contract: &Contract, member: &FieldDescriptor) -> Vec<String> {
+    let Kind::Message(message) = member.kind() else {
+        return Vec::new();
+    };
+    let required = message
+        .fields()
+        .filter(|field| contract.field_options(field).required_key);
+    required.map(|field| field.json_name().to_owned()).collect()
 }
 
 fn untagged(message: &MessageDescriptor) -> String {

@@ -1,5 +1,8 @@
 //! `buf.validate` rules as code. A rule that is not known here fails the build: none is silently skipped.
+//!
+//! One rule is every request's and stands in no proto: text holds no NUL, which PostgreSQL cannot store.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use heck::{ToSnakeCase, ToUpperCamelCase};
@@ -8,10 +11,33 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Va
 use crate::options::{self, Contract, PACKAGE, is_optional, is_required, rust_field, rust_type, typed_rules};
 
 pub fn implementations(contract: &Contract) -> String {
-    contract
+    let requests = messages_of_requests(contract);
+    let (requested, other): (Vec<_>, Vec<_>) = contract
         .messages()
-        .map(|message| implementation(contract, &message))
-        .collect()
+        .partition(|message| requests.contains(message.full_name()));
+    let with_rules = requested.iter().map(|message| implementation(contract, message));
+    // Nobody checks what the service itself answers.
+    let without = other.iter().map(|message| implementation_of(message, ""));
+    with_rules.chain(without).collect()
+}
+
+/// The names of all messages that requests hold.
+fn messages_of_requests(contract: &Contract) -> BTreeSet<String> {
+    let methods = contract
+        .services()
+        .flat_map(|service| service.methods().collect::<Vec<_>>());
+    let mut open: Vec<MessageDescriptor> = methods.map(|method| method.input()).collect();
+    let mut names = BTreeSet::new();
+    while let Some(message) = open.pop() {
+        if message.package_name() == PACKAGE && names.insert(message.full_name().to_owned()) {
+            open.extend(
+                message
+                    .fields()
+                    .filter_map(|field| field.kind().as_message().cloned()),
+            );
+        }
+    }
+    names
 }
 
 fn implementation(contract: &Contract, message: &MessageDescriptor) -> String {
@@ -45,6 +71,10 @@ fn implementation(contract: &Contract, message: &MessageDescriptor) -> String {
             oneof.name()
         );
     }
+    implementation_of(message, &body)
+}
+
+fn implementation_of(message: &MessageDescriptor, body: &str) -> String {
     format!(
         "impl crate::validation::Validate for {} {{
     fn check(&self, checker: &mut crate::validation::Checker) {{ let _ = &checker; {body} }}
@@ -157,6 +187,9 @@ fn value_checks(
         Kind::Bool => "bool",
         _ => return code,
     };
+    if kind == "string" {
+        let _ = write!(code, "checker.no_nul({value});");
+    }
     for (name, rule) in rules_of(rules, kind) {
         let check = match (kind, name.as_str()) {
             ("string", "min_len") => format!("checker.min_len({value}, {});", number(&rule)),
@@ -211,6 +244,7 @@ fn holds_rules(contract: &Contract, message: &MessageDescriptor, depth: usize) -
         && (required_oneof
             || message.fields().any(|field| {
                 contract.field_rules(&field).is_some()
+                    || matches!(field.kind(), Kind::String)
                     || matches!(field.kind(), Kind::Message(inner) if inner.package_name() == PACKAGE
                         && holds_rules(contract, &inner, depth + 1))
             }))

@@ -1,13 +1,15 @@
 //! The activity feed: what was done, by whom, page by page.
 
-use contract::v1::{MemberRole, RevokeApiKeyRequest};
+use contract::v1::folder_service_client::FolderServiceClient;
+use contract::v1::{CreateFolderRequest, MemberRole, RevokeApiKeyRequest};
 use serde_json::{Value, json};
-use test_support::{Api, text, until};
+use test_support::{Api, Bearer, text, until};
 
 use crate::world::World;
 
 on_both_databases!(
     each_write_tells_of_itself,
+    the_clients_address_is_told_whichever_the_door,
     what_the_operator_did_has_no_actor,
     the_feed_is_filtered,
     cursors_are_literal_and_lose_nothing,
@@ -102,6 +104,22 @@ async fn each_write_tells_of_itself(world: &World) {
         .await
         .invalid("color");
     assert_eq!(actions(&feed(api, "?limit=1").await), ["workflow.deleted"]);
+}
+
+async fn the_clients_address_is_told_whichever_the_door(world: &World) {
+    let _ = world.api.post("/folders", json!({ "name": "x" })).await.data(201);
+    let bearer = Bearer::new(world.api.key());
+    let mut folders = FolderServiceClient::with_interceptor(world.server.channel().await, bearer);
+    let folder = CreateFolderRequest {
+        name: "y".to_owned(),
+        parent_id: None,
+    };
+    folders.create_folder(folder).await.unwrap();
+    let page = feed(&world.api, "?action=folder.created").await;
+    for event in page["events"].as_array().unwrap() {
+        assert_eq!(event["metadata"]["ip"], "127.0.0.1", "{event}");
+    }
+    assert_eq!(actions(&page).len(), 2);
 }
 
 async fn what_the_operator_did_has_no_actor(world: &World) {

@@ -93,10 +93,11 @@ async fn apps_are_searched(world: &World) {
         native[0]["modules"][0],
         json!({ "id": "wait", "label": "Wait", "type": "action" })
     );
-    let described = found(world, "query+parameters").await;
-    assert!(
-        described.is_empty() || ids(&described, "appId") == ["native"],
-        "descriptions of kinds are searched"
+    let described = found(world, "private+addresses").await;
+    assert_eq!(described[0]["modules"][0]["id"], "http_request", "{described:?}");
+    assert_eq!(
+        ids(&found(world, "any+service").await, "appId"),
+        ["http", "native"]
     );
     let limited = world.api.get("/catalog/apps?query=http&limit=1").await.data(200);
     assert_eq!(ids(limited.as_array().unwrap(), "appId"), ["http"]);

@@ -11,7 +11,6 @@ on_both_databases!(
     simultaneous_moves_close_no_circle,
     what_a_deleted_folder_held_moves_up,
     bodies_are_checked,
-    another_organizations_folders_do_not_exist,
 );
 
 async fn folder(world: &World, name: &str, parent: Option<&str>) -> String {
@@ -183,38 +182,4 @@ async fn bodies_are_checked(world: &World) {
             .await
             .invalid("name");
     }
-}
-
-async fn another_organizations_folders_do_not_exist(world: &World) {
-    let stranger = world.stranger().await;
-    let theirs = text(&stranger.post("/folders", json!({ "name": "x" })).await.data(201)["id"]);
-    let path = format!("/folders/{theirs}");
-    world
-        .api
-        .patch(&path, json!({ "name": "y" }))
-        .await
-        .error(404, "NOT_FOUND");
-    world.api.delete(&path).await.error(404, "NOT_FOUND");
-    world
-        .api
-        .post("/folders", json!({ "name": "x", "parentId": theirs }))
-        .await
-        .invalid("parentId");
-    let own = folder(world, "x", None).await;
-    world
-        .api
-        .patch(format!("/folders/{own}"), json!({ "parentId": theirs }))
-        .await
-        .invalid("parentId");
-    assert_eq!(
-        world
-            .api
-            .get("/folders")
-            .await
-            .data(200)
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
 }

@@ -13,7 +13,6 @@ on_both_databases!(
     a_change_fits_what_stays,
     functions_are_paged_and_searched,
     the_plan_must_have_functions,
-    another_organizations_function_is_unknown,
 );
 
 fn body(name: &str) -> Value {
@@ -228,16 +227,4 @@ async fn the_plan_must_have_functions(world: &World) {
         .error(403, "FEATURE_NOT_IN_PLAN");
     assert_eq!(api.get(&path).await.data(200)["name"], "vatRate");
     assert_eq!(api.get("/functions").await.page().0.len(), 1);
-}
-
-async fn another_organizations_function_is_unknown(world: &World) {
-    let function = create(world, "vatRate").await;
-    let path = format!("/functions/{}", text(&function["id"]));
-    let stranger = world.stranger().await;
-    stranger.get(&path).await.error(404, "NOT_FOUND");
-    stranger
-        .patch(&path, json!({ "name": "x" }))
-        .await
-        .error(404, "NOT_FOUND");
-    assert_eq!(stranger.get("/functions").await.page().0.len(), 0);
 }

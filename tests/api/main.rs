@@ -29,15 +29,18 @@ macro_rules! on_both_databases {
     };
 }
 
-mod access;
 mod activity;
 mod admin;
 mod billing;
 mod catalog;
+mod conformance;
 mod credential;
 mod database;
+mod deletion;
+mod differential;
 mod folder;
 mod function;
+mod grpc;
 mod invitation;
 mod member;
 mod operations;

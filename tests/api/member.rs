@@ -34,7 +34,4 @@ async fn pages_hold_everyone_once(world: &World) {
     let (whole, _) = world.api.get("/members?limit=1000").await.page();
     assert_eq!(paged, whole);
     assert_eq!(whole.len(), 4);
-    world.api.get("/members?limit=0").await.invalid("limit");
-    world.api.get("/members?cursor=x").await.invalid("cursor");
-    world.api.get("/members?role=owner").await.invalid("role");
 }

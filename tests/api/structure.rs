@@ -11,7 +11,6 @@ on_both_databases!(
     fields_change_by_name,
     what_no_structure_can_be_is_named,
     structures_are_listed_newest_first,
-    another_organizations_structure_is_unknown,
     the_plan_limits_structures,
 );
 
@@ -131,18 +130,6 @@ async fn structures_are_listed_newest_first(world: &World) {
     let one = world.api.get("/structures?limit=1").await.body(200);
     assert_eq!(one, json!({ "data": [summary(&second)], "truncated": true }));
     world.api.get("/structures?limit=0").await.invalid("limit");
-}
-
-async fn another_organizations_structure_is_unknown(world: &World) {
-    let structure = create(world, "Customer").await;
-    let path = format!("/structures/{}", text(&structure["id"]));
-    let stranger = world.stranger().await;
-    stranger.get(&path).await.error(404, "NOT_FOUND");
-    stranger
-        .patch(&path, json!({ "name": "x" }))
-        .await
-        .error(404, "NOT_FOUND");
-    assert_eq!(stranger.get("/structures").await.body(200)["data"], json!([]));
 }
 
 async fn the_plan_limits_structures(world: &World) {

@@ -11,7 +11,6 @@ on_both_databases!(
     a_workflow_carries_tags,
     unknown_tags_are_named,
     a_deleted_tag_is_taken_from_workflows,
-    another_organizations_tags_do_not_exist,
 );
 
 async fn tag(world: &World, name: &str) -> String {
@@ -173,33 +172,4 @@ async fn a_deleted_tag_is_taken_from_workflows(world: &World) {
     assert_eq!(world.api.delete(&path).await.data(200), json!({ "ok": true }));
     world.api.delete(&path).await.error(404, "NOT_FOUND");
     assert_eq!(carried(world, &workflow).await, [kept]);
-}
-
-async fn another_organizations_tags_do_not_exist(world: &World) {
-    let stranger = world.stranger().await;
-    let theirs = stranger
-        .post("/tags", json!({ "name": "x", "color": "red" }))
-        .await
-        .data(201);
-    let theirs = text(&theirs["id"]);
-    world
-        .api
-        .patch(format!("/tags/{theirs}"), json!({ "name": "y" }))
-        .await
-        .error(404, "NOT_FOUND");
-    world
-        .api
-        .delete(format!("/tags/{theirs}"))
-        .await
-        .error(404, "NOT_FOUND");
-    assert_eq!(world.api.get("/tags").await.data(200), json!([]));
-    let workflow = world.api.workflow("Mine").await;
-    let refused = world
-        .api
-        .put(
-            format!("/workflows/{workflow}/tags"),
-            json!({ "tagIds": [theirs] }),
-        )
-        .await;
-    refused.invalid("tagIds[0]");
 }

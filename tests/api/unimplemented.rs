@@ -5,18 +5,17 @@
 
 use std::path::Path;
 
-use bytes::{Buf, BufMut};
-use contract::access::{Access, Method};
+use contract::access::Access;
 use contract::v1;
-use http::uri::PathAndQuery;
 use prost::Message;
-use tonic::client::Grpc;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
-use tonic::transport::Channel;
-use tonic::{Code, Request, Status};
+use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
+use crate::grpc;
 use crate::world::World;
+
+/// Methods that no message passes yet: none of the built-in apps can be asked for options.
+const NOTHING_TO_ASK: [&str; 1] = ["/switchyard.v1.CredentialService/ListDynamicOptions"];
 
 #[tokio::test]
 #[expect(
@@ -33,14 +32,16 @@ async fn only_listed_methods_are_unimplemented() {
             Access::Operator => world.server.operator_token(),
             Access::Key(_) | Access::Public => world.api.key().to_owned(),
         };
-        let status = call(channel.clone(), method, &token).await;
+        let message = message(method.path.rsplit('/').next().unwrap());
+        let answer = grpc::call(channel.clone(), method.path, &token, message).await;
+        let status = answer.err().unwrap_or_else(|| Status::ok(""));
         let reason = status
             .get_error_details()
             .error_info()
             .map(|info| info.reason.clone());
         let invalid = reason.as_deref() == Some("VALIDATION_ERROR");
         assert!(
-            !invalid,
+            !invalid || NOTHING_TO_ASK.contains(&method.path),
             "{} wants a message here: {}",
             method.path,
             status.message()
@@ -60,24 +61,6 @@ async fn only_listed_methods_are_unimplemented() {
         missing, golden,
         "run the tests with UPDATE_GOLDENS=1 if that is wanted"
     );
-}
-
-/// How a method answers to its message.
-async fn call(channel: Channel, method: &Method, token: &str) -> Status {
-    let mut grpc = Grpc::new(channel);
-    grpc.ready().await.unwrap();
-    let mut request = Request::new(message(method.path.rsplit('/').next().unwrap()));
-    let authorization = format!("Bearer {token}").parse().unwrap();
-    request.metadata_mut().insert("authorization", authorization);
-    let path = PathAndQuery::try_from(method.path).unwrap();
-    // A single answer is a stream of one.
-    match grpc.server_streaming(request, path, Bytes).await {
-        Err(status) => status,
-        Ok(answers) => match answers.into_inner().message().await {
-            Err(status) => status,
-            Ok(_) => Status::ok(""),
-        },
-    }
 }
 
 /// The least that passes a method's validation.
@@ -126,8 +109,8 @@ fn message(method: &str) -> Vec<u8> {
         }
         .encode_to_vec(),
         "CreateCredential" => v1::CreateCredentialRequest {
-            app_id: name(),
-            connection_id: name(),
+            app_id: "http".to_owned(),
+            connection_id: "none".to_owned(),
             name: name(),
             ..Default::default()
         }
@@ -268,44 +251,5 @@ fn message(method: &str) -> Vec<u8> {
         }
         .encode_to_vec(),
         _ => Vec::new(),
-    }
-}
-
-/// A codec that leaves messages encoded: one call serves every method.
-struct Bytes;
-
-impl Codec for Bytes {
-    type Encode = Vec<u8>;
-    type Decode = Vec<u8>;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for Bytes {
-    type Item = Vec<u8>;
-    type Error = Status;
-
-    fn encode(&mut self, message: Vec<u8>, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        buffer.put_slice(&message);
-        Ok(())
-    }
-}
-
-impl Decoder for Bytes {
-    type Item = Vec<u8>;
-    type Error = Status;
-
-    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Vec<u8>>, Status> {
-        let mut message = vec![0; buffer.remaining()];
-        buffer.copy_to_slice(&mut message);
-        Ok(Some(message))
     }
 }

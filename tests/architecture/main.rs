@@ -65,6 +65,12 @@ const RULES: &[Rule] = &[
         allowed: &["services/", "lib.rs"],
     },
     Rule {
+        says: "what starts runs by itself is nobody's to ask",
+        word: r"\bcrate::triggers\b",
+        folder: "core-service/src",
+        allowed: &["triggers/", "lib.rs", "metrics.rs"],
+    },
+    Rule {
         says: "permissions are no matter of the runtime, the store or the nodes",
         word: r"\bcrate::(\{[^}]*)?auth\b",
         folder: "core-service/src",

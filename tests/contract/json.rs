@@ -10,6 +10,7 @@ use contract::v1::{
     ApplyGraphOpsRequest, CreateDatabaseRequest, CreateWorkflowRequest, Edge, EdgeType, JsonObject,
     JsonValue, ListWorkflowsRequest, RunSummary, StartRunRequest, UpdateWorkflowRequest, WorkflowSummary,
 };
+use contract::validation::Validate as _;
 use serde_json::json;
 
 fn error_of<T: serde::de::DeserializeOwned + std::fmt::Debug>(text: &str) -> JsonError {
@@ -120,6 +121,9 @@ fn what_is_wrong_inside_an_operation_has_the_whole_path() {
             "ops[2].params",
         ),
         ("7", "ops[2]"),
+        (r#"{"nodeId": 1}"#, "ops[2].op"),
+        (r#"{"op": "set_credential", "nodeId": 1}"#, "ops[2].credentialId"),
+        (r#"{"op": "set_edge_filter", "edgeId": "e1"}"#, "ops[2].filter"),
     ] {
         assert_eq!(
             error_of::<ApplyGraphOpsRequest>(&with(operation)).path,
@@ -127,11 +131,14 @@ fn what_is_wrong_inside_an_operation_has_the_whole_path() {
             "{operation}"
         );
     }
-    let error = error_of::<ApplyGraphOpsRequest>(&with(r#"{"nodeId": 1}"#));
-    assert!(
-        error.path.starts_with("ops[2]") && error.message.contains("op"),
-        "{error}"
-    );
+    // What must be there may be null.
+    for operation in [
+        r#"{"op": "set_credential", "nodeId": 1, "credentialId": null}"#,
+        r#"{"op": "set_edge_filter", "edgeId": "e1", "filter": null}"#,
+    ] {
+        let request: ApplyGraphOpsRequest = parse(with(operation).as_bytes()).unwrap();
+        assert_eq!(request.ops.len(), 3);
+    }
 }
 
 #[test]
@@ -175,6 +182,18 @@ fn text_that_is_not_json_is_refused() {
         );
     }
     assert!(parse::<CreateWorkflowRequest>(b"{\"name\": \"\xff\"}").is_err());
+}
+
+#[test]
+fn text_holds_no_nul_wherever_it_stands() {
+    let nul = r#"{"name": "a\u0000", "teamId": "\u0000", "columns": [{"name": "ok", "type": "text"}, {"name": "\u0000", "type": "text"}]}"#;
+    let request: CreateDatabaseRequest = parse(nul.as_bytes()).unwrap();
+    let violations = request.violations();
+    let paths: Vec<&str> = violations
+        .iter()
+        .map(|violation| violation.path.as_str())
+        .collect();
+    assert_eq!(paths, ["name", "columns[1].name", "teamId"]);
 }
 
 #[test]

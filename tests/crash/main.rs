@@ -15,6 +15,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod callers;
+mod children;
+mod cluster;
 mod effects;
 mod random;
 mod schedules;

@@ -71,6 +71,7 @@ pub(crate) fn start(organization_id: &str, graph: &Value, input: Value) -> Start
         },
         idempotency: None,
         tick: None,
+        lineage: Default::default(),
         created_by: None,
         metered: false,
         actor: None,

@@ -23,6 +23,7 @@ macro_rules! on_both_databases {
     };
 }
 
+mod children;
 mod crashes;
 mod credits;
 mod failures;

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use core_service::nodes::RunWorkflow;
 use core_service::runtime::{
     NoSurroundings, Report, Runtime, RuntimeConfig, StartRun, StartRunError, Started,
 };
 use core_service::store::{Actor, DatabaseUrl, Founding, Run, Store};
+use core_service::triggers::{Triggers, WorkflowCalls};
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use test_support::TemporaryDirectory;
 
@@ -125,12 +127,20 @@ impl World {
             .enable_all()
             .build()
             .unwrap();
-        let (url, registry) = (self.url.clone(), Arc::new(self.probe.registry()));
+        let (url, calls, mut registry) = (self.url.clone(), WorkflowCalls::default(), self.probe.registry());
+        registry.add_executed(RunWorkflow, Arc::new(calls.clone()));
         let started = tokio.spawn(async move {
-            let store = Store::open(&url).await.unwrap();
-            Runtime::start(store, registry, Arc::new(NoSurroundings), config)
-                .await
-                .unwrap()
+            let (store, registry) = (Store::open(&url).await.unwrap(), Arc::new(registry));
+            let runtime = Runtime::start(
+                store.clone(),
+                Arc::clone(&registry),
+                Arc::new(NoSurroundings),
+                config,
+            )
+            .await
+            .unwrap();
+            let _workers = Triggers::start(store, runtime.clone(), registry, &calls);
+            runtime
         });
         let runtime = started.await.unwrap();
         Process {

@@ -117,7 +117,7 @@ async fn console_output_is_kept_within_bounds() {
     for code in [
         "for (let i = 0; i < 1e5; i++) console.log('')",
         "console.log('x'.repeat(1e7)); console.log('y')",
-        "const a = []; for (let i = 0; i < 1e5; i++) a.push(i); for (;;) { console.log(...a); if (Math.random() < 0.1) return }",
+        "const a = []; for (let i = 0; i < 1e3; i++) a.push(i); for (let i = 0; i < 100; i++) console.log(...a)",
     ] {
         let outcome = run(&sandbox, code, json!({})).await;
         let size: usize = outcome.log.iter().map(|line| line.message.len()).sum();

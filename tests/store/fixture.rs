@@ -114,8 +114,10 @@ impl Fixture {
             metered: false,
             idempotency: None,
             tick: None,
+            parent_run_id: None,
             segments: vec![segment(0)],
             timers: Vec::new(),
+            ending: None,
             activity: Vec::new(),
         }
     }

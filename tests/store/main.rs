@@ -27,6 +27,7 @@ mod activity;
 mod credentials;
 mod durability;
 mod effects;
+mod endings;
 mod fixture;
 mod folders;
 mod functions;

@@ -51,6 +51,7 @@ async fn deploy(fixture: &Fixture, workflow: &Workflow, text: &str) {
     let new = NewDeployment {
         expected_updated_at: current.updated_at,
         graph: &graph(text),
+        error_triggers: &[],
     };
     let deployed = store
         .deploy_workflow(&Actor::default(), organization, &workflow.id, &new)

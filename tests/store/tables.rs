@@ -240,7 +240,9 @@ async fn what_does_not_fit_is_refused_whole(fixture: &Fixture) {
     ] {
         let error = insert(fixture, &table, vec![json!({"day": "2026-01-01"}), bad]).await;
         match error {
-            Err(RowError::Problem(RowProblem::Invalid(violations))) => assert_eq!(violations[0].path, path),
+            Err(RowError::Problem(RowProblem::InvalidRow(place, violations))) => {
+                assert_eq!((place, violations[0].path.as_str()), (1, path));
+            }
             other => panic!("{other:?}"),
         }
     }

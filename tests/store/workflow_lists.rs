@@ -177,6 +177,7 @@ async fn states_are_told_apart(fixture: &Fixture) {
         let new = NewDeployment {
             expected_updated_at: workflow.updated_at,
             graph: &frozen,
+            error_triggers: &[],
         };
         store
             .deploy_workflow(&actor, organization, &workflow.id, &new)

@@ -26,6 +26,7 @@ async fn deploy(fixture: &Fixture, workflow: &Workflow, text: &str) -> Deploy {
     let new = NewDeployment {
         expected_updated_at: current.updated_at,
         graph: &graph,
+        error_triggers: &[],
     };
     fixture
         .store
@@ -273,6 +274,7 @@ async fn a_stale_deploy_is_told_so(fixture: &Fixture) {
     let new = NewDeployment {
         expected_updated_at: workflow.updated_at - 1,
         graph: &graph,
+        error_triggers: &[],
     };
     let (actor, organization) = (Actor::default(), fixture.organization_id());
     let outcome = fixture
@@ -289,6 +291,7 @@ async fn a_stale_deploy_is_told_so(fixture: &Fixture) {
     let new = NewDeployment {
         expected_updated_at: workflow.updated_at,
         graph: &graph,
+        error_triggers: &[],
     };
     let first = fixture
         .store

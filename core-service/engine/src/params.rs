@@ -96,6 +96,8 @@ pub enum Resource {
     Database,
     /// A structure.
     Structure,
+    /// A workflow.
+    Workflow,
 }
 
 impl Resource {
@@ -104,6 +106,7 @@ impl Resource {
         match self {
             Self::Database => "database",
             Self::Structure => "structure",
+            Self::Workflow => "workflow",
         }
     }
 }

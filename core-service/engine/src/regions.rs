@@ -140,10 +140,8 @@ fn crossing(edge: &Edge, region: &Region) -> Option<Problem> {
 /// A region that begins inside another has to end there too.
 fn unclosed(inner: &Region, outer: &Region) -> Option<Problem> {
     let end = outer.closer?;
-    let ends_inside = match inner.closer {
-        Some(closer) => outer.inside.contains(&closer) && inner.opener != end,
-        None => !inner.inside.contains(&end),
-    };
+    let closes_inside = inner.closer.is_none_or(|closer| outer.inside.contains(&closer));
+    let ends_inside = closes_inside && !inner.inside.contains(&end);
     if ends_inside || !outer.inside.contains(&inner.opener) {
         return None;
     }
@@ -241,6 +239,12 @@ mod tests {
                 .iter()
                 .any(|p| p.contains("begins inside that of splitter 2")),
             "{crossed:?}"
+        );
+        // The inner region ends, and another way out of it leads past that end.
+        let past = problems(&format!("{nodes} | 1-2 2-3 3-4 3-5"));
+        assert!(
+            past.iter().any(|p| p.contains("leaks past its aggregator 5")),
+            "{past:?}"
         );
     }
 

@@ -114,10 +114,10 @@ impl Plan {
     /// The ids of the nodes that a run begins at, or why there are none.
     pub fn start_nodes(&self, from: &StartFrom) -> Result<Vec<i64>, StartError> {
         match from {
-            StartFrom::Node(id) => self
-                .node(*id)
-                .map(|node| vec![node.id])
-                .ok_or(StartError::UnknownNode(*id)),
+            StartFrom::Node(id) => {
+                let index = self.index_of(*id).ok_or(StartError::UnknownNode(*id))?;
+                Ok(vec![self.node_at(self.outermost(index)).id])
+            }
             StartFrom::Trigger(id) => match self.node(*id) {
                 None => Err(StartError::UnknownNode(*id)),
                 Some(node) if node.is_trigger && !node.disabled => Ok(vec![node.id]),

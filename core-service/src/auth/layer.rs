@@ -10,6 +10,7 @@ use contract::access::Method;
 use contract::v1::ErrorReason;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use tonic::body::Body;
+use tonic::transport::server::{TcpConnectInfo, TlsConnectInfo};
 use tower::{Layer, Service};
 use tracing::Instrument as _;
 
@@ -130,14 +131,9 @@ impl AccessLayer {
     {
         // What the contract does not name (health, reflection, the unknown) is open; the routes answer for it.
         if let Some(method) = Method::find(rpc) {
-            let ip = request
-                .headers()
-                .get(CLIENT_IP)
-                .and_then(|value| value.to_str().ok())
-                .map(str::to_owned);
             let origin = Origin {
                 request_id: request_id.to_owned(),
-                ip,
+                ip: client_ip(request),
             };
             let mut extensions = std::mem::take(request.extensions_mut());
             self.gate
@@ -172,6 +168,19 @@ fn request_id(headers: &HeaderMap) -> String {
         }
         _ => uuid::Uuid::now_v7().simple().to_string(),
     }
+}
+
+/// The address that the facade names, else the peer's, who then is the client.
+fn client_ip(request: &Request<Body>) -> Option<String> {
+    let named = request.headers().get(CLIENT_IP);
+    if let Some(named) = named.and_then(|value| value.to_str().ok()) {
+        return Some(named.to_owned());
+    }
+    let extensions = request.extensions();
+    let plain = extensions.get::<TcpConnectInfo>();
+    let over_tls = || Some(extensions.get::<TlsConnectInfo<TcpConnectInfo>>()?.get_ref());
+    let address = plain.or_else(over_tls)?.remote_addr()?;
+    Some(address.ip().to_string())
 }
 
 /// The deadline that `grpc-timeout` asks for: up to eight digits and a unit.

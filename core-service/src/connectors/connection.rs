@@ -99,11 +99,6 @@ impl ConnectionData {
 }
 
 impl Connection {
-    /// Whether there is nothing to know.
-    pub fn is_open(&self) -> bool {
-        self.fields.is_empty()
-    }
-
     /// Checks values given by name. A null is a value that is not given.
     ///
     /// # Errors

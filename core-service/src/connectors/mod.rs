@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub use connection::{Connection, ConnectionData, Grant, GrantError};
 pub use field::{Field, FieldProblem, FieldType};
 pub use manifest::{App, ConnectionNeed, ManifestError, Module, ModuleType, Rpc};
-pub use options::{DynamicOption, DynamicOptions};
+pub use options::{DynamicOption, DynamicOptions, OptionsTemplate};
 pub use search::{Searched, search};
 pub use template::TemplateError;
 

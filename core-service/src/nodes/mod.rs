@@ -12,6 +12,7 @@ pub mod human_input;
 mod js_code;
 mod parameters;
 mod request;
+mod run_workflow;
 mod structure_validate;
 mod variable_set;
 
@@ -25,6 +26,8 @@ use engine::failure::NodeError;
 use engine::graph::NATIVE_APP;
 use engine::kind::{Kind, Kinds, NodeSpec, Registered, UnknownKind};
 use serde_json::Value;
+
+pub use self::run_workflow::{CallMode, CalledVersion, RunWorkflow, WorkflowCall};
 
 use self::app_module::{AppModule, Interpreter};
 use self::http::HttpCaller;
@@ -113,7 +116,7 @@ impl Execution {
 pub enum Executed {
     /// The node's output.
     Output(Value),
-    /// Somebody brings the output later; until then the run needs no memory.
+    /// A person or another run brings the output later; until then the run needs no memory.
     Parked {
         /// When the node's time is over without one, in epoch milliseconds.
         due_at_ms: Option<i64>,

@@ -25,7 +25,7 @@ impl<'a> Request<'a> {
     }
 
     pub(super) fn required(self, name: &str) -> Result<&'a Value, NodeError> {
-        self.get(name).ok_or_else(|| misfit(name, "a value"))
+        self.get(name).ok_or_else(|| misfit(name, "given"))
     }
 
     pub(super) fn text(self, name: &str) -> Result<&'a str, NodeError> {

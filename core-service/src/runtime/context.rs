@@ -23,6 +23,8 @@ pub(super) struct RunContext {
     pub(super) record: StartRecord,
     pub(super) plan: Arc<Plan>,
     pub(super) pace: Pace,
+    /// Whether the plan has nodes that start runs of other workflows.
+    pub(super) calls_workflows: bool,
     pub(super) surroundings: Arc<dyn Surroundings>,
     pub(super) share: Arc<Share>,
     /// Calls of custom functions; nothing when the graph calls none.
@@ -44,6 +46,7 @@ impl RunContext {
             record: self.record.clone(),
             plan: Arc::clone(&self.plan),
             pace: self.pace.clone(),
+            calls_workflows: self.calls_workflows,
             surroundings: Arc::clone(&self.surroundings),
             share: Arc::clone(&self.share),
             calls: self.calls.as_ref().map(|_| Calls::default()),

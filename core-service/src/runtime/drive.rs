@@ -108,8 +108,8 @@ pub(super) struct HeldBack {
 /// Who asked for an input, and what follows for them once it is taken in.
 pub(super) struct Asked {
     pub(super) actor: Actor,
-    /// What the activity feed calls it.
-    pub(super) action: &'static str,
+    /// What the activity feed calls it; nothing when it does not tell of it.
+    pub(super) action: Option<&'static str>,
     /// It lets a run that had ended go on.
     pub(super) restarts: bool,
     /// It answers this node, unless another answer was first.

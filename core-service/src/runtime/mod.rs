@@ -3,6 +3,7 @@
 //! The engine is a pure fold; here are the clock, the tasks and the database around it. Events are durable before any
 //! command they led to is carried out, and before anybody is told of them.
 //!
+//! - `ending`: what there is to tell of the end of a run.
 //! - `start`: the first step of a run, in the caller's task. `drive`, `take_in`, `settle`: the task of a run that goes
 //!   on; `people`: whom it asks. `take_up`: a run that was claimed. `request`: what is asked of runs from outside;
 //!   `watch`: waiting for them; `follow`: waiting for what they say.
@@ -26,6 +27,7 @@ mod claim;
 mod config;
 mod context;
 mod drive;
+mod ending;
 mod error;
 mod execute;
 mod follow;
@@ -63,13 +65,14 @@ use tokio::time::{Instant, timeout};
 
 pub use calls::{Calls, FunctionAnswer, FunctionCall};
 pub use config::RuntimeConfig;
+pub use ending::{End, Notice};
 pub use error::{PlanError, ReportError, RequestError, RuntimeError, StartRunError};
 pub use follow::Followed;
 pub use limits::WaitingPlace;
 pub use metrics::MetricsSnapshot;
 pub use plans::GraphRef;
 pub use rebuild::Events;
-pub use record::Trigger;
+pub use record::{Lineage, Parent, Trigger};
 pub use report::Report;
 pub use request::Done;
 pub use start::{StartRun, Started};
@@ -206,9 +209,43 @@ impl Runtime {
                 actor,
                 organization_id,
                 run_id,
-                Ask::Answer(Answer { key, output }),
+                Ask::Answer(Answer::by_person(key, output)),
             )
             .await
+    }
+
+    /// Gives a node that waits for another run what came of that. Returns once that is committed, or certain to be.
+    ///
+    /// # Errors
+    /// As `answer`; `NotFound`, `NotWaiting`, `Answered` and `Terminal` mean that the node waits no more.
+    pub async fn tell_parent(
+        &self,
+        organization_id: &str,
+        parent: &Parent,
+        result: Result<Value, NodeError>,
+    ) -> Result<(), RequestError> {
+        let answer = Answer::by_run(parent, result).ok_or(RequestError::NotWaiting(parent.node))?;
+        self.shared
+            .tell(organization_id, &parent.run_id, Ask::Answer(answer))
+            .await
+            .map(drop)
+    }
+
+    /// Cancels a run that nobody waits for any more. Returns once that is committed, or certain to be.
+    ///
+    /// # Errors
+    /// As `cancel`.
+    pub async fn give_up(&self, organization_id: &str, run_id: &str) -> Result<(), RequestError> {
+        let told = self.shared.tell(organization_id, run_id, Ask::Cancel);
+        told.await.map(drop)
+    }
+
+    /// What led to a run.
+    ///
+    /// # Errors
+    /// [`ReportError`]
+    pub async fn lineage(&self, organization_id: &str, run_id: &str) -> Result<Lineage, ReportError> {
+        self.shared.lineage(organization_id, run_id).await
     }
 
     /// Runs a failed node of a run that has ended again, and all below it. Returns once that is committed. With

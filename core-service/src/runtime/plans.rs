@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use engine::graph::{FrozenFunction, FrozenGraph};
+use engine::graph::{FrozenFunction, FrozenGraph, Node};
 use engine::plan::Plan;
 use moka::sync::Cache;
 
 use super::error::PlanError;
 use super::pace::Pace;
 use super::surroundings::SurroundingsSource;
-use crate::nodes::Registry;
+use crate::nodes::{Registry, RunWorkflow};
 use crate::store::{self, Store};
 
 /// The frozen graph that a run is to follow.
@@ -50,6 +50,8 @@ pub(super) struct Compiled {
     pub(super) pace: Pace,
     /// Whether any of its templates may read a variable.
     pub(super) reads_variables: bool,
+    /// Whether any of its nodes starts runs of other workflows.
+    pub(super) calls_workflows: bool,
 }
 
 /// Holds plans of stored graphs only: a plan that is found here needs no write.
@@ -103,7 +105,9 @@ impl Plans {
         let callable = self.source.functions(&functions);
         let plan = Plan::compile(&graph, &*self.registry, &*callable)
             .map_err(|problems| PlanError::Problems(problems.into()))?;
+        let calls = |node: &Node| node.kind.as_deref() == Some(RunWorkflow::KIND);
         Ok(Compiled {
+            calls_workflows: graph.nodes.iter().any(calls),
             plan: Arc::new(plan),
             functions: functions.into(),
             pace: Pace::default(),

@@ -19,6 +19,41 @@ pub struct Trigger {
     pub webhook_id: Option<String>,
 }
 
+/// What led to a run that no caller asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Lineage {
+    /// How many runs called one another to get here; 0 for one that no other run called.
+    pub depth: u32,
+    /// An error trigger is among what led to it: its own failure starts nothing more.
+    pub by_error: bool,
+    /// Who waits for its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+}
+
+/// A node of another run that waits for the end of this one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Parent {
+    /// The other run.
+    pub run_id: String,
+    /// Its node.
+    pub node: i64,
+    /// The iteration of the node, as text; empty for the run's own scope.
+    pub iteration: String,
+    /// When the node began, in epoch milliseconds: another time when it runs again.
+    pub started_at_ms: i64,
+    /// The attempt at the node, from 1.
+    pub attempt: u32,
+}
+
+impl Lineage {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// The stored form of `runs.start_input`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -26,6 +61,8 @@ pub(super) struct StartRecord {
     pub(super) trigger: Trigger,
     pub(super) workflow_name: String,
     pub(super) from: From,
+    #[serde(default, skip_serializing_if = "Lineage::is_none")]
+    pub(super) lineage: Lineage,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) timeout_ms: Option<u64>,
 }

@@ -7,7 +7,7 @@ use super::Shared;
 use super::error::ReportError;
 use super::plans::GraphRef;
 use super::rebuild::{RebuildError, rebuild};
-use super::record::{StartRecord, Trigger};
+use super::record::{Lineage, StartRecord, Trigger};
 use crate::store::Run;
 
 /// A run and what happened in it.
@@ -30,6 +30,13 @@ impl From<RebuildError> for ReportError {
 }
 
 impl Shared {
+    pub(super) async fn lineage(&self, organization_id: &str, run_id: &str) -> Result<Lineage, ReportError> {
+        let run = self.store.run(organization_id, run_id).await?;
+        let record: StartRecord = serde_json::from_slice(&run.start_input)
+            .map_err(|error| ReportError::Damaged(error.to_string()))?;
+        Ok(record.lineage)
+    }
+
     pub(super) async fn report(&self, organization_id: &str, run_id: &str) -> Result<Report, ReportError> {
         let run = self.store.run(organization_id, run_id).await?;
         let record: StartRecord = serde_json::from_slice(&run.start_input)

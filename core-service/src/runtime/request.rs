@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::event::NodeKey;
+use engine::failure::NodeError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -16,6 +17,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::Shared;
 use super::drive::LiveRun;
 use super::error::RequestError;
+use super::record::Parent;
 use crate::store::{Actor, ClaimOne, StoreError};
 
 /// What a run is asked for.
@@ -27,11 +29,22 @@ pub(super) enum Ask {
     Rerun { metered: bool },
 }
 
-/// The output of a node that waits for one.
+/// What becomes of a node that waits for it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Answer {
     pub(super) key: NodeKey,
-    pub(super) output: Value,
+    /// The attempt that another run answers; a person answers whichever waits.
+    pub(super) attempt: Option<Attempt>,
+    pub(super) result: Result<Value, NodeError>,
+}
+
+/// One attempt at a node, among all that the run makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Attempt {
+    /// When the node began, in epoch milliseconds.
+    pub(super) started_at_ms: i64,
+    pub(super) number: u32,
 }
 
 /// The stored form of a request, besides its kind.
@@ -43,10 +56,81 @@ struct Stored {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct StoredAnswer {
     node: i64,
     iteration: String,
+    #[serde(default)]
+    attempt: Option<Attempt>,
+    #[serde(default)]
     output: Value,
+    #[serde(default)]
+    error: Option<StoredError>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredError {
+    code: String,
+    message: String,
+}
+
+impl Answer {
+    pub(super) fn by_person(key: NodeKey, output: Value) -> Self {
+        Self {
+            key,
+            attempt: None,
+            result: Ok(output),
+        }
+    }
+
+    /// Nothing when the iteration is none.
+    pub(super) fn by_run(parent: &Parent, result: Result<Value, NodeError>) -> Option<Self> {
+        let key = NodeKey {
+            node: parent.node,
+            iteration: parent.iteration.parse().ok()?,
+        };
+        let attempt = Attempt {
+            started_at_ms: parent.started_at_ms,
+            number: parent.attempt,
+        };
+        Some(Self {
+            key,
+            attempt: Some(attempt),
+            result,
+        })
+    }
+
+    fn to_stored(&self) -> StoredAnswer {
+        let (output, error) = match &self.result {
+            Ok(output) => (output.clone(), None),
+            Err(error) => {
+                let (code, message) = (error.code.to_string(), error.message.clone());
+                (Value::Null, Some(StoredError { code, message }))
+            }
+        };
+        StoredAnswer {
+            node: self.key.node,
+            iteration: self.key.iteration.to_string(),
+            attempt: self.attempt,
+            output,
+            error,
+        }
+    }
+
+    fn from_stored(stored: StoredAnswer) -> Option<Self> {
+        let key = NodeKey {
+            node: stored.node,
+            iteration: stored.iteration.parse().ok()?,
+        };
+        Some(Self {
+            key,
+            attempt: stored.attempt,
+            result: match stored.error {
+                Some(StoredError { code, message }) => Err(NodeError::new(code, message)),
+                None => Ok(stored.output),
+            },
+        })
+    }
 }
 
 const CANCEL: &str = "cancel";
@@ -57,14 +141,7 @@ impl Ask {
     fn to_signal(&self, actor: &Actor) -> Option<(&'static str, Vec<u8>)> {
         let (kind, answer) = match self {
             Self::Cancel => (CANCEL, None),
-            Self::Answer(Answer { key, output }) => {
-                let stored = StoredAnswer {
-                    node: key.node,
-                    iteration: key.iteration.to_string(),
-                    output: output.clone(),
-                };
-                (ANSWER, Some(stored))
-            }
+            Self::Answer(answer) => (ANSWER, Some(answer.to_stored())),
             Self::RetryNode { .. } | Self::Rerun { .. } => return None,
         };
         let actor = actor.clone();
@@ -76,31 +153,26 @@ impl Ask {
         let Stored { actor, answer } = serde_json::from_slice(payload).ok()?;
         let ask = match (kind, answer) {
             (CANCEL, None) => Self::Cancel,
-            (ANSWER, Some(stored)) => Self::Answer(Answer {
-                key: NodeKey {
-                    node: stored.node,
-                    iteration: stored.iteration.parse().ok()?,
-                },
-                output: stored.output,
-            }),
+            (ANSWER, Some(stored)) => Self::Answer(Answer::from_stored(stored)?),
             _ => return None,
         };
         Some((ask, actor))
     }
 
-    /// What the activity feed calls it.
-    pub(super) fn action(&self) -> &'static str {
+    /// What the activity feed calls it; nothing when it is between runs alone.
+    pub(super) fn action(&self) -> Option<&'static str> {
         match self {
-            Self::Cancel => "run.cancelled",
-            Self::Answer(_) => "run.node_answered",
-            Self::RetryNode { .. } => "run.node_retried",
-            Self::Rerun { .. } => "run.rerun",
+            Self::Cancel => Some("run.cancelled"),
+            Self::Answer(answer) if answer.attempt.is_some() => None,
+            Self::Answer(_) => Some("run.node_answered"),
+            Self::RetryNode { .. } => Some("run.node_retried"),
+            Self::Rerun { .. } => Some("run.rerun"),
         }
     }
 }
 
 /// What was done, of what a run was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
     /// The run went on past the node that was answered.
     pub resumed: bool,
@@ -151,6 +223,8 @@ struct Asking {
     run_id: Arc<str>,
     ask: Ask,
     actor: Actor,
+    /// Whether a signal has to be acted upon before the answer; otherwise it is enough that it is durable.
+    waits: bool,
     deadline: Instant,
 }
 
@@ -163,12 +237,31 @@ impl Shared {
         run_id: &str,
         ask: Ask,
     ) -> Answered {
+        self.send(actor, organization_id, run_id, ask, true).await
+    }
+
+    /// Has a request of the service's own carried out. Of a run of another process it is enough that the request cannot
+    /// be lost any more.
+    pub(super) async fn tell(self: &Arc<Self>, organization_id: &str, run_id: &str, ask: Ask) -> Answered {
+        self.send(&Actor::default(), organization_id, run_id, ask, false)
+            .await
+    }
+
+    async fn send(
+        self: &Arc<Self>,
+        actor: &Actor,
+        organization_id: &str,
+        run_id: &str,
+        ask: Ask,
+        waits: bool,
+    ) -> Answered {
         let asking = Asking {
             shared: Arc::clone(self),
             organization_id: organization_id.to_owned(),
             run_id: run_id.into(),
             ask,
             actor: actor.clone(),
+            waits,
             deadline: Instant::now() + self.config.remote_patience,
         };
         // A run that was claimed must be driven, even when the caller goes away meanwhile.
@@ -256,6 +349,9 @@ impl Asking {
         let Some(signal_id) = sent else {
             return Err(RequestError::Terminal);
         };
+        if !self.waits {
+            return Ok(Done::default());
+        }
         while Instant::now() < self.deadline {
             // Read first: whoever ends the run says in the same commit what came of the signals it acted upon.
             let run = store.run(&self.organization_id, &self.run_id).await;

@@ -10,10 +10,12 @@ use tokio::time::sleep;
 
 use super::Shared;
 use super::drive::{Arrival, LiveRun, Restart, Settled, Stretch};
+use super::ending::{ending, ending_in_row};
 use super::error::RequestError;
 use super::execute::ENGINE_ERROR;
 use super::journal::{Record, Refusal, Write, WriteError};
 use super::progress::{Next, Progress, credits, summary};
+use super::record::Lineage;
 use super::request::{Answered, Reply};
 use super::timers::ALARM;
 use crate::clock;
@@ -49,6 +51,12 @@ impl LiveRun {
             activity,
             requests_opened: requests.opened,
             requests_closed: requests.closed,
+            ending: ending(
+                &self.context,
+                &self.state,
+                &progress.events,
+                self.journal.next_seq,
+            ),
             ..self.change(next)
         };
         let write = Write::Change(Box::new(change));
@@ -146,6 +154,9 @@ impl LiveRun {
         }
         let run = RowToFail {
             run_id: &self.context.run_id,
+            organization_id: &self.context.organization_id,
+            workflow_id: &self.context.workflow_id,
+            lineage: Some(&self.context.record.lineage),
             attempt: i64::from(self.context.attempt),
             credits_used: self.journal.credits_before + self.journal.credits_recorded,
             metered: self.context.metered,
@@ -185,6 +196,10 @@ pub(super) fn is_deadly(crashes: i64, limit: i64, state: &RunState) -> bool {
 /// A run that can only be failed in its row: its journal cannot be read or written.
 pub(super) struct RowToFail<'a> {
     pub(super) run_id: &'a str,
+    pub(super) organization_id: &'a str,
+    pub(super) workflow_id: &'a str,
+    /// Unknown when not even that can be read.
+    pub(super) lineage: Option<&'a Lineage>,
     pub(super) attempt: i64,
     pub(super) credits_used: i64,
     pub(super) metered: bool,
@@ -208,6 +223,7 @@ impl RowToFail<'_> {
                 metered: self.metered,
                 clear_timers: vec![ALARM.to_owned()],
                 all_requests_closed: true,
+                ending: ending_in_row(self, engine_failure(why)),
                 ..RunChange::default()
             };
             let record = Record {

@@ -17,16 +17,18 @@ use super::Shared;
 use super::calls::Calls;
 use super::context::RunContext;
 use super::drive::{LiveRun, Place, Settled};
+use super::ending::ending;
 use super::error::StartRunError;
 use super::execute::Executions;
 use super::journal::{Record, Write, WriteError};
 use super::lease::Held;
+use super::limits::Counted;
 use super::metrics::count;
 use super::plans::GraphRef;
 use super::progress::{Next, Progress, StepFailure, credits, summary};
-use super::record::{From as StoredFrom, StartRecord, Trigger};
+use super::record::{From as StoredFrom, Lineage, StartRecord, Trigger};
 use super::timers::Timers;
-use crate::store::{Actor, CreateOutcome, IdempotencyKey, NewRun, RunActivity, StoreError, Tick};
+use crate::store::{Actor, CreateOutcome, Driver, IdempotencyKey, NewRun, RunActivity, StoreError, Tick};
 use crate::{clock, id};
 
 /// A run to start.
@@ -50,6 +52,8 @@ pub struct StartRun {
     pub idempotency: Option<IdempotencyKey>,
     /// The instant of the workflow's schedule that it is for.
     pub tick: Option<Tick>,
+    /// What led to it.
+    pub lineage: Lineage,
     /// The user who started it.
     pub created_by: Option<String>,
     /// The organization has limited credits: the start holds one.
@@ -90,7 +94,15 @@ impl Shared {
         let newborn = self.first_step(start).await?;
         let run_id = newborn.context.run_id.to_string();
         if newborn.next == Next::Drive {
-            let outcome = self.start_live(held, newborn).await?;
+            let has_room = |_: &Counted| self.live.len() < self.config.live_runs;
+            let outcome = match self.limits.begin_live(&share).filter(has_room) {
+                Some(counted) => self.start_live(held, newborn, counted).await?,
+                // Its parent makes room by waiting for it, so it must not wait for room.
+                None if newborn.context.record.lineage.depth > 0 => {
+                    self.start_unclaimed(&held, newborn.record).await?
+                }
+                None => return Err(self.overloaded()),
+            };
             return self.started(outcome, run_id, None);
         }
         let Newborn {
@@ -126,6 +138,7 @@ impl Shared {
         })?;
         let record = StartRecord {
             from: StoredFrom::of(&start.start.from),
+            lineage: start.lineage,
             timeout_ms: start.start.timeout_ms,
             trigger: start.trigger,
             workflow_name: start.workflow_name,
@@ -142,6 +155,7 @@ impl Shared {
             record,
             plan: compiled.plan,
             pace: compiled.pace,
+            calls_workflows: compiled.calls_workflows,
             surroundings,
             share: self.limits.share(&start.organization_id),
             calls: (!compiled.functions.is_empty()).then(Calls::default),
@@ -183,6 +197,8 @@ impl Shared {
             metered: start.metered,
             idempotency: start.idempotency,
             tick: start.tick,
+            parent_run_id: parent_run_id(&context),
+            ending: ending(&context, &state, &progress.events, 0),
             segments,
             timers: next.alarm(),
             activity: activity.into_iter().collect(),
@@ -206,6 +222,7 @@ impl Shared {
         self: &Arc<Self>,
         held: Held,
         newborn: Newborn,
+        counted: Counted,
     ) -> Result<CreateOutcome, StartRunError> {
         let Newborn {
             context,
@@ -215,13 +232,6 @@ impl Shared {
             record,
             ..
         } = newborn;
-        let counted = self
-            .limits
-            .begin_live(&context.share)
-            .ok_or_else(|| self.overloaded())?;
-        if self.live.len() >= self.config.live_runs {
-            return Err(self.overloaded());
-        }
         let seat = self
             .live
             .enter(&context.run_id)
@@ -251,6 +261,16 @@ impl Shared {
         let (reply, outcome) = oneshot::channel();
         tokio::spawn(live.begin(record, commands, reply));
         outcome.await.unwrap_or(Err(StartRunError::Internal))
+    }
+
+    /// Starts a run as a row, for whichever process has room first.
+    async fn start_unclaimed(&self, held: &Held, mut record: Record) -> Result<CreateOutcome, StartRunError> {
+        if let Write::Create(run) = &mut record.write {
+            run.summary.driver = Driver::Anyone;
+        }
+        let outcome = self.journal.create(held.generation, record).await;
+        self.claims.notify_one();
+        outcome.map_err(|error| self.not_started(&error))
     }
 
     fn started(
@@ -295,6 +315,11 @@ impl Shared {
         count(&self.metrics.starts_refused);
         StartRunError::Overloaded
     }
+}
+
+fn parent_run_id(context: &RunContext) -> Option<String> {
+    let parent = context.record.lineage.parent.as_ref();
+    parent.map(|parent| parent.run_id.clone())
 }
 
 /// How often a run whose start may have been committed is looked for.

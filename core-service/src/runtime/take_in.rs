@@ -87,11 +87,11 @@ impl LiveRun {
             outcome: outcome(&answer),
         };
         stretch.signals_done.extend(asked.signal_id.map(done));
-        if answer.is_ok() {
+        if let (Ok(_), Some(action)) = (&answer, asked.action) {
             stretch.activity.push(RunActivity {
                 organization_id: self.context.organization_id.to_string(),
                 actor: asked.actor,
-                action: asked.action,
+                action,
             });
         }
         match answer {
@@ -173,7 +173,11 @@ impl LiveRun {
 
     /// Completes a node that waits for an answer. The first answer wins.
     fn take_answer(&mut self, stretch: &mut Stretch, answer: Answer) -> Result<Taken, StepFailure> {
-        let Answer { key, output } = answer;
+        let Answer {
+            key,
+            attempt: answered,
+            result,
+        } = answer;
         let node = key.node;
         let known = self
             .state
@@ -192,23 +196,22 @@ impl LiveRun {
         {
             return Ok(Err(RequestError::NotWaiting(node)));
         }
+        let is_other_attempt = answered.is_some_and(|answered| {
+            known.started_at_ms != Some(answered.started_at_ms) || known.attempt != answered.number
+        });
         let is_answered = match known.status {
+            _ if is_other_attempt => true,
             NodeStatus::Waiting if self.state.finished().is_none() => false,
+            // Another run may end before this one knows that it waits for it.
+            NodeStatus::Running if answered.is_some() => false,
             NodeStatus::Waiting | NodeStatus::Completed | NodeStatus::Failed | NodeStatus::Cancelled => true,
             _ => return Ok(Err(RequestError::NotWaiting(node))),
         };
         if is_answered {
             return Ok(Err(RequestError::Answered(node)));
         }
-        self.step(
-            stretch,
-            Input::NodeFinished {
-                key,
-                attempt,
-                result: Ok(output),
-            },
-        )
-        .map(Ok)
+        self.step(stretch, Input::NodeFinished { key, attempt, result })
+            .map(Ok)
     }
 
     /// Whether the run has ended, and durably: an end that is not is none.
@@ -261,12 +264,12 @@ impl LiveRun {
     }
 }
 
-/// Whether the event is the end of a node.
+/// Whether the event is the end of an attempt at a node.
 fn ends(event: &Event, key: &NodeKey) -> bool {
     match &event.body {
-        EventBody::NodeCompleted { key: ended, .. } | EventBody::NodeFailed { key: ended, .. } => {
-            ended == key
-        }
+        EventBody::NodeCompleted { key: ended, .. }
+        | EventBody::NodeFailed { key: ended, .. }
+        | EventBody::NodeRetrying { key: ended, .. } => ended == key,
         _ => false,
     }
 }

@@ -130,8 +130,12 @@ async fn give_up(shared: &Shared, held: &Held, run: &Run, why: &str) {
     if run.finished_at.is_some() {
         return;
     }
+    let record: Option<StartRecord> = serde_json::from_slice(&run.start_input).ok();
     let row = RowToFail {
         run_id: &run.id,
+        organization_id: &run.organization_id,
+        workflow_id: run.workflow_id.as_deref().unwrap_or_default(),
+        lineage: record.as_ref().map(|record| &record.lineage),
         attempt: run.attempt_number,
         credits_used: run.credits_used,
         metered: run.metered,
@@ -181,6 +185,7 @@ async fn load(shared: &Shared, run: &Run) -> Result<(RunContext, RunState, Place
         record,
         plan: compiled.plan,
         pace: compiled.pace,
+        calls_workflows: compiled.calls_workflows,
         surroundings,
         share: shared.limits.share(&run.organization_id),
         calls: (!compiled.functions.is_empty()).then(Calls::default),

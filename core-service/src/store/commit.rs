@@ -10,7 +10,7 @@ use super::dialect::{BatchStatement, Kind};
 use super::process::Lease;
 use super::run_batch::{BatchOutcome, ChangeOutcome, CreateOutcome, NewRun, Payload, RunBatch, RunChange};
 use super::value::Value;
-use super::{Store, StoreError, activity, credit, human_request, idempotency, schedule};
+use super::{Store, StoreError, Topic, activity, credit, ending, human_request, idempotency, schedule};
 
 /// A refused or failed commit. Nothing of the batch was written, except that after
 /// [`StoreError::Unavailable`] during the commit itself the outcome is unknown.
@@ -50,7 +50,11 @@ impl Store {
         let first = created.iter().map(|run| (&run.id, &run.activity));
         let further = changed.iter().map(|change| (&change.run_id, &change.activity));
         activity::record_of_runs(&mut transaction, first.chain(further)).await?;
+        let has_endings = ending::insert_endings(&mut transaction, &created, &changed).await?;
         transaction.commit().await?;
+        if has_endings {
+            self.notifier.wake_own(Topic::Endings);
+        }
         Ok(outcome)
     }
 }
@@ -91,10 +95,11 @@ const INSERT_RUNS: BatchStatement = BatchStatement {
         ("metered", Kind::Boolean),
         ("credit_held", Kind::Boolean),
         ("scheduled_at", Kind::Integer),
+        ("parent_run_id", Kind::Text),
     ],
     tail: "INSERT INTO runs (id, organization_id, workflow_id, status, attempt_number, created_at, finished_at, error,
                credits_used, version_no, graph_hash, start_input, created_by, process_id, parked, metered, credit_held,
-               scheduled_at, crashes, pending_signals)
+               scheduled_at, parent_run_id, crashes, pending_signals)
            SELECT v.*, 0, 0 FROM v",
 };
 
@@ -126,6 +131,7 @@ async fn insert_runs(
             Value::from(run.metered),
             Value::from(held.contains(run.id.as_str())),
             Value::from(run.tick.as_ref().map(|tick| tick.instant)),
+            Value::from(&run.parent_run_id),
         ]);
     }
     session.batch(&INSERT_RUNS, &rows).await?;

@@ -1,7 +1,10 @@
 //! Deploying workflows: what is frozen of them, and what starts of it need.
 
+use sqlx::AssertSqlSafe;
+
 use super::activity::Actor;
 use super::database::Session;
+use super::ending::{ErrorTrigger, write_error_triggers};
 use super::graph::insert_graph;
 use super::organization::{ORGANIZATION_COLUMNS, Organization};
 use super::plan::PLAN_COLUMNS;
@@ -29,6 +32,8 @@ pub struct NewDeployment<'a> {
     pub expected_updated_at: i64,
     /// The frozen graph.
     pub graph: &'a Graph,
+    /// The error triggers in it.
+    pub error_triggers: &'a [ErrorTrigger],
 }
 
 /// What came of a deploy.
@@ -104,6 +109,30 @@ impl LiveWorkflow {
 }
 
 impl Store {
+    /// A workflow with what its starts need; nothing when it is not deployed.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; when the database fails.
+    pub async fn live_workflow(
+        &self,
+        organization_id: &str,
+        workflow_id: &str,
+    ) -> Result<Option<LiveWorkflow>, StoreError> {
+        let sql = format!(
+            "SELECT {} FROM {LIVE_TABLES} WHERE w.organization_id = $1 AND w.id = $2",
+            live_columns()
+        );
+        let mut session = self.database.read().await?;
+        let row = session
+            .row(AssertSqlSafe(sql), &values![organization_id, workflow_id])
+            .await?
+            .ok_or(StoreError::NotFound("workflow"))?;
+        match Deployment::from_row(&row)? {
+            Some(_) => LiveWorkflow::from_row(&row).map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// Publishes a frozen draft as the next version; the deployed one stays when it has the same content.
     ///
     /// # Errors
@@ -138,6 +167,7 @@ impl Store {
             deployment.deployed_at
         ];
         write(&mut transaction, &workflow, set, &more).await?;
+        write_error_triggers(&mut transaction, organization_id, workflow_id, new.error_triggers).await?;
         record_workflow(&mut transaction, actor, &workflow, "workflow.deployed", &[]).await?;
         let before = Plan::of(&workflow);
         workflow.deployment = Some(deployment.clone());
@@ -164,6 +194,7 @@ impl Store {
         }
         let set = "version_no = NULL, content_hash = NULL, deployed_at = NULL, deployed_draft_hash = NULL";
         write(&mut transaction, &workflow, set, &[]).await?;
+        write_error_triggers(&mut transaction, organization_id, workflow_id, &[]).await?;
         record_workflow(&mut transaction, actor, &workflow, "workflow.undeployed", &[]).await?;
         let before = Plan::of(&workflow);
         workflow.deployment = None;

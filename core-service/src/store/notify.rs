@@ -21,10 +21,18 @@ words! {
         Changed = "switchyard_changed",
         /// Schedules have changed.
         Schedules = "switchyard_schedules",
+        /// Runs have ended that somebody has to be told of.
+        Endings = "switchyard_endings",
     }
 }
 
-const TOPICS: [Topic; 4] = [Topic::Ready, Topic::Signal, Topic::Changed, Topic::Schedules];
+const TOPICS: [Topic; 5] = [
+    Topic::Ready,
+    Topic::Signal,
+    Topic::Changed,
+    Topic::Schedules,
+    Topic::Endings,
+];
 
 /// A wake-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +78,13 @@ impl Notifier {
             tokio::spawn(listen(pool.clone(), sender.clone()));
         }
         Self { sender }
+    }
+
+    /// Wakes subscribers of this process.
+    pub(super) fn wake_own(&self, topic: Topic) {
+        let payload = String::new();
+        // Nobody listening is fine.
+        let _listeners = self.sender.send(Notification { topic, payload });
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a commit takes and answers: plain records, filled in by the runtime.
 
 use super::activity::Actor;
+use super::ending::NewEnding;
 use super::human_request::{HumanRequestPlace, NewHumanRequest};
 use super::process::Lease;
 use super::run::RunStatus;
@@ -56,10 +57,14 @@ pub struct NewRun {
     pub idempotency: Option<IdempotencyKey>,
     /// The instant of the workflow's schedule that it is for.
     pub tick: Option<Tick>,
+    /// The run whose node waits for its end.
+    pub parent_run_id: Option<String>,
     /// The beginning of its journal.
     pub segments: Vec<Segment>,
     /// What it already waits for.
     pub timers: Vec<Timer>,
+    /// Its end, when that is among its first segments and somebody has to be told.
+    pub ending: Option<NewEnding>,
     /// What the activity feed tells of the start; nothing when no member asked for it.
     pub activity: Vec<RunActivity>,
 }
@@ -146,6 +151,8 @@ pub struct RunChange {
     pub clear_timers: Vec<String>,
     /// Signals that these segments act upon.
     pub signals_done: Vec<SignalDone>,
+    /// Its end, when these segments end it and somebody has to be told.
+    pub ending: Option<NewEnding>,
     /// What the activity feed tells of it.
     pub activity: Vec<RunActivity>,
     /// What the run asks people from now on.

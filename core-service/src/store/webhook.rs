@@ -330,9 +330,14 @@ impl Store {
             transaction.rollback().await?;
             return Ok(false);
         }
-        transaction
+        let deleted = transaction
             .execute("DELETE FROM webhooks WHERE id = $1", &values![webhook_id])
             .await?;
+        if deleted == 0 {
+            // Somebody else was faster.
+            transaction.rollback().await?;
+            return Err(StoreError::NotFound("webhook"));
+        }
         record_webhook(
             &mut transaction,
             actor,

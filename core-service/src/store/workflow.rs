@@ -2,6 +2,8 @@
 //!
 //! `updated_at` rises strictly with every write, so it serves as the version that optimistic callers compare.
 
+use std::collections::HashSet;
+
 use sqlx::AssertSqlSafe;
 
 use super::activity::{Actor, Entry, record};
@@ -203,6 +205,24 @@ impl Store {
     pub async fn workflow(&self, organization_id: &str, workflow_id: &str) -> Result<Workflow, StoreError> {
         let mut session = self.database.read().await?;
         load(&mut session, organization_id, workflow_id, "").await
+    }
+
+    /// Which of these are workflows of the organization.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn known_workflows(
+        &self,
+        organization_id: &str,
+        ids: &[&str],
+    ) -> Result<HashSet<String>, StoreError> {
+        let mut session = self.database.read().await?;
+        let one_of = session.dialect().one_of(2);
+        let sql = format!("SELECT id FROM workflows WHERE organization_id = $1 AND id {one_of}");
+        let rows = session
+            .rows(AssertSqlSafe(sql), &values![organization_id, Value::Texts(ids)])
+            .await?;
+        rows.iter().map(|row| row.get("id")).collect()
     }
 
     /// Changes what a PATCH may change. Gives the workflow as it is then.

@@ -1,14 +1,12 @@
 //! Lists of workflows: filters, sorts and pages.
 
-use std::collections::HashMap;
-
 use sqlx::AssertSqlSafe;
 
 use super::database::Session;
 use super::dialect::Dialect;
 use super::folder::DESCENDANTS;
 use super::page::{Position, like_pattern, name_key};
-use super::value::{Row, Value, words};
+use super::value::{Row, Value, values, words};
 use super::{Store, StoreError};
 
 /// A workflow as lists show it.
@@ -121,13 +119,15 @@ impl WorkflowSummary {
     }
 
     fn from_row(row: &Row) -> Result<Self, StoreError> {
+        let tag_ids: Option<String> = row.get("tag_ids")?;
+        let tag_ids = tag_ids.iter().flat_map(|ids| ids.split(','));
         Ok(Self {
             id: row.get("id")?,
             name: row.get("name")?,
             active: row.get("active")?,
             folder_id: row.get("folder_id")?,
             node_count: row.get("node_count")?,
-            tag_ids: Vec::new(),
+            tag_ids: tag_ids.map(str::to_owned).collect(),
             created_at: row.get("created_at")?,
             updated_at: row.get("updated_at")?,
         })
@@ -172,12 +172,7 @@ impl Store {
         query.after(sort, after);
         let (sql, parameters) = query.finish(sort, limit);
         let rows = session.rows(AssertSqlSafe(sql), &parameters).await?;
-        let mut workflows = rows
-            .iter()
-            .map(WorkflowSummary::from_row)
-            .collect::<Result<Vec<_>, StoreError>>()?;
-        attach_tags(&mut session, &mut workflows).await?;
-        Ok(workflows)
+        rows.iter().map(WorkflowSummary::from_row).collect()
     }
 
     /// The tags a workflow carries, by id.
@@ -186,8 +181,9 @@ impl Store {
     /// When the database fails.
     pub async fn workflow_tags(&self, workflow_id: &str) -> Result<Vec<String>, StoreError> {
         let mut session = self.database.read().await?;
-        let mut tags = tags_of(&mut session, &[workflow_id]).await?;
-        Ok(tags.remove(workflow_id).unwrap_or_default())
+        let sql = "SELECT tag_id FROM workflow_tags WHERE workflow_id = $1 ORDER BY tag_id";
+        let rows = session.rows(sql, &values![workflow_id]).await?;
+        rows.iter().map(|row| row.get("tag_id")).collect()
     }
 }
 
@@ -234,7 +230,7 @@ struct Conditions<'a> {
 
 impl<'a> Conditions<'a> {
     fn new(dialect: Dialect, organization_id: &'a str) -> Self {
-        let sql = "SELECT id, name, active, folder_id, node_count, created_at, updated_at
+        let sql = "SELECT id, name, name_key, active, folder_id, node_count, created_at, updated_at
                    FROM workflows WHERE organization_id = $1";
         Self {
             dialect,
@@ -310,42 +306,14 @@ impl<'a> Conditions<'a> {
     fn finish(mut self, sort: Sort, limit: i64) -> (String, Vec<Value<'a>>) {
         let limit = self.parameter(Value::from(limit));
         let (column, direction) = (sort.column(), sort.direction());
-        self.sql.push_str(&format!(
-            " ORDER BY {column} {direction}, id {direction} LIMIT ${limit}"
-        ));
-        (self.sql, self.parameters)
+        let order = format!("ORDER BY {column} {direction}, id {direction}");
+        // The tags are looked up for the rows of the page alone.
+        let sql = format!(
+            "SELECT page.*, (SELECT string_agg(tag_id, ',' ORDER BY tag_id) FROM workflow_tags
+                             WHERE workflow_id = page.id) AS tag_ids
+             FROM ({} {order} LIMIT ${limit}) AS page {order}",
+            self.sql
+        );
+        (sql, self.parameters)
     }
-}
-
-async fn attach_tags(session: &mut Session, workflows: &mut [WorkflowSummary]) -> Result<(), StoreError> {
-    let mut tags = {
-        let ids: Vec<&str> = workflows.iter().map(|workflow| workflow.id.as_str()).collect();
-        tags_of(session, &ids).await?
-    };
-    for workflow in workflows {
-        workflow.tag_ids = tags.remove(&workflow.id).unwrap_or_default();
-    }
-    Ok(())
-}
-
-async fn tags_of(
-    session: &mut Session,
-    workflow_ids: &[&str],
-) -> Result<HashMap<String, Vec<String>>, StoreError> {
-    let mut tags: HashMap<String, Vec<String>> = HashMap::new();
-    if workflow_ids.is_empty() {
-        return Ok(tags);
-    }
-    let one_of = session.dialect().one_of(1);
-    let sql =
-        format!("SELECT workflow_id, tag_id FROM workflow_tags WHERE workflow_id {one_of} ORDER BY tag_id");
-    for row in session
-        .rows(AssertSqlSafe(sql), &[Value::Texts(workflow_ids)])
-        .await?
-    {
-        tags.entry(row.get("workflow_id")?)
-            .or_default()
-            .push(row.get("tag_id")?);
-    }
-    Ok(tags)
 }

@@ -13,6 +13,10 @@ pub struct TriggerFigures {
     pub ticks_missed: u64,
     /// Instants whose run was refused: the bill, the plan, the credits, or a graph that cannot start.
     pub ticks_refused: u64,
+    /// Runs that error triggers started.
+    pub errors_fired: u64,
+    /// Runs of error triggers that were refused.
+    pub errors_refused: u64,
 }
 
 #[derive(Debug, Default)]
@@ -21,6 +25,8 @@ pub(super) struct Counters {
     pub(super) ticks_skipped: AtomicU64,
     pub(super) ticks_missed: AtomicU64,
     pub(super) ticks_refused: AtomicU64,
+    pub(super) errors_fired: AtomicU64,
+    pub(super) errors_refused: AtomicU64,
 }
 
 pub(super) fn count(counter: &AtomicU64, number: u64) {
@@ -35,6 +41,8 @@ impl Counters {
             ticks_skipped: read(&self.ticks_skipped),
             ticks_missed: read(&self.ticks_missed),
             ticks_refused: read(&self.ticks_refused),
+            errors_fired: read(&self.errors_fired),
+            errors_refused: read(&self.errors_refused),
         }
     }
 }

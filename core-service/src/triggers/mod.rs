@@ -1,15 +1,20 @@
-//! What starts runs without anybody asking: schedules.
+//! What starts runs without a caller: schedules, failures of other runs, nodes of other runs.
 //!
-//! Each is a worker that looks for what the database says is to be done, wherever in the cluster it came up. Absent on
-//! purpose: webhooks and calls of the API, whose callers wait for an answer (services), and what a run does (runtime).
+//! `schedule` and `ending` are workers: each looks for what the database says is to be done, wherever in the cluster it came up.
+//! `call` is what a node does. Absent on purpose: webhooks and calls of the API, whose callers wait for an answer (services), and what a run does (runtime).
 
+mod call;
+mod ending;
+mod key;
 mod metrics;
 mod schedule;
 
 use std::sync::Arc;
 
+pub use call::{MAX_DEPTH, WorkflowCalls};
 pub use metrics::TriggerFigures;
 
+use crate::nodes::Registry;
 use crate::runtime::Runtime;
 use crate::store::Store;
 use metrics::Counters;
@@ -28,9 +33,10 @@ struct Shared {
 }
 
 impl Triggers {
-    /// Sets the workers to work, until the runtime drains.
+    /// Sets the workers to work, until the runtime drains, and lets calls of workflows begin.
     #[must_use]
-    pub fn start(store: Store, runtime: Runtime) -> Self {
+    pub fn start(store: Store, runtime: Runtime, registry: Arc<Registry>, calls: &WorkflowCalls) -> Self {
+        calls.serve(store.clone(), runtime.clone(), registry);
         let shared = Arc::new(Shared {
             store,
             runtime,
@@ -39,6 +45,7 @@ impl Triggers {
         shared
             .runtime
             .employ("schedule", schedule::run(Arc::clone(&shared)));
+        shared.runtime.employ("ending", ending::run(Arc::clone(&shared)));
         Self { shared }
     }
 

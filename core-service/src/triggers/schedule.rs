@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use super::Shared;
 use super::metrics::count;
-use crate::runtime::{GraphRef, PlanError, StartRun, StartRunError, Trigger};
+use crate::runtime::{GraphRef, Lineage, PlanError, StartRun, StartRunError, Trigger};
 use crate::store::{DueSchedule, NextWake, Pass, StoreError, Subscription, Tick, Topic};
 
 /// How often schedules are looked at when nothing is announced: the safety net under notifications.
@@ -244,6 +244,7 @@ fn start(due: &DueSchedule, tick: &Tick, node_id: Option<i64>) -> StartRun {
         },
         idempotency: None,
         tick: Some(tick.clone()),
+        lineage: Lineage::default(),
         created_by: None,
         metered: workflow.organization.is_metered(),
         actor: None,

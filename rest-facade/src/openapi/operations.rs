@@ -97,6 +97,7 @@ impl<'a, 's> Operations<'a, 's> {
         }
         let mut responses = self.successes(method, &options);
         responses.extend(self.errors(&options, http));
+        responses.extend(refusals_of_the_server());
         operation["responses"] = Value::Object(responses);
         Some((path(method, http), http.verb, operation))
     }
@@ -165,26 +166,7 @@ impl<'a, 's> Operations<'a, 's> {
             })
             .collect();
         let content = if method.is_server_streaming() {
-            let events: Vec<String> = method
-                .output()
-                .oneofs()
-                .flat_map(|oneof| {
-                    oneof
-                        .fields()
-                        .map(|field| field.name().to_owned())
-                        .collect::<Vec<_>>()
-                })
-                .collect();
-            for field in method.output().fields() {
-                if let Some(message) = field.kind().as_message() {
-                    self.schemas.message(message, Direction::Response);
-                }
-            }
-            let description = format!(
-                "Server-Sent Events of the kinds {}; the data of each is JSON.",
-                events.join(" and ")
-            );
-            json!({"text/event-stream": {"schema": {"type": "string", "description": description}}})
+            json!({"text/event-stream": {"schema": self.event(method)}})
         } else if options.success_status == 204 {
             json!({})
         } else {
@@ -202,6 +184,36 @@ impl<'a, 's> Operations<'a, 's> {
             (status.to_string(), answer)
         };
         statuses.into_iter().map(answer).collect()
+    }
+
+    /// The schema of one Server-Sent Event of a stream.
+    fn event(&mut self, method: &MethodDescriptor) -> Value {
+        let changes: Vec<FieldDescriptor> = method
+            .output()
+            .oneofs()
+            .flat_map(|oneof| oneof.fields().collect::<Vec<_>>())
+            .collect();
+        let words: Vec<&str> = changes.iter().map(FieldDescriptor::name).collect();
+        let messages = changes
+            .iter()
+            .filter_map(|field| field.kind().as_message().cloned());
+        let schemas: Vec<Value> = messages
+            .map(|message| self.schemas.message(&message, Direction::Response))
+            .collect();
+        json!({
+            "type": "object",
+            "description": "One of the Server-Sent Events.",
+            "properties": {
+                "id": {"type": "string", "description": "To continue after it."},
+                "event": {"type": "string", "enum": words},
+                "data": {
+                    "type": "string",
+                    "contentMediaType": "application/json",
+                    "contentSchema": {"oneOf": schemas},
+                },
+            },
+            "required": ["id", "event", "data"],
+        })
     }
 
     /// The errors of a method by HTTP status.
@@ -306,6 +318,13 @@ impl<'a, 's> Operations<'a, 's> {
     }
 }
 
+/// What the HTTP server itself answers, before it knows the path: without a body.
+fn refusals_of_the_server() -> impl Iterator<Item = (String, Value)> {
+    [414, 431]
+        .map(|status| (status.to_string(), json!({"description": meaning(status)})))
+        .into_iter()
+}
+
 /// The path with its parameters by their JSON names.
 fn path(method: &MethodDescriptor, http: &Http) -> String {
     method.input().fields().fold(http.path.clone(), |path, field| {
@@ -359,9 +378,11 @@ fn meaning(status: i32) -> &'static str {
         404 => "There is no such resource.",
         409 => "The request conflicts with the state of the resource.",
         413 => "The body is too large.",
+        414 => "The URL is too long; there is no body.",
         415 => "The body is not JSON.",
         421 => "The key belongs to another region.",
         429 => "Too many requests.",
+        431 => "URL and headers together are too long; there is no body.",
         499 => "The caller went away.",
         503 => "The service cannot answer now.",
         504 => "The answer did not come in time.",

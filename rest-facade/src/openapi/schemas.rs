@@ -250,7 +250,13 @@ impl<'a> Schemas<'a> {
             Kind::Int32 => limited(json!({"type": "integer", "format": "int32"}), rules_of("int32")),
             Kind::Int64 => limited(json!({"type": "integer", "format": "int64"}), rules_of("int64")),
             Kind::Float | Kind::Double => json!({"type": "number", "format": "double"}),
-            _ => limited(json!({"type": "string"}), rules_of("string")),
+            _ => {
+                let schema = limited(json!({"type": "string"}), rules_of("string"));
+                match self.contract.field_options(field).trim {
+                    true => trimmed(schema),
+                    false => schema,
+                }
+            }
         }
     }
 }
@@ -307,6 +313,22 @@ fn limited(mut schema: Value, rules: Vec<(String, prost_reflect::Value)>) -> Val
             _ => continue,
         };
         schema[key] = limit;
+    }
+    schema
+}
+
+/// The schema of a text whose surrounding white space does not count: its greatest length is a pattern's to tell.
+fn trimmed(mut schema: Value) -> Value {
+    let has_form = schema.get("pattern").is_some() || schema.get("format").is_some();
+    if let (false, Some(longest)) = (
+        has_form,
+        schema["maxLength"].as_u64().filter(|longest| *longest > 1),
+    ) {
+        let between = longest - 2;
+        schema["pattern"] = json!(format!(r"^\s*\S([\s\S]{{0,{between}}}\S)?\s*$"));
+        if let Some(schema) = schema.as_object_mut() {
+            schema.remove("maxLength");
+        }
     }
     schema
 }

@@ -1,7 +1,7 @@
 //! Rows as the API reads them.
 
 use serde_json::{Map, Value, json};
-use test_support::text;
+use test_support::{percent_encoded, text};
 
 use super::schema::create;
 use crate::world::World;
@@ -35,16 +35,9 @@ async fn table(world: &World, rows: &[Value]) -> (String, Value) {
 
 /// A query of these parameters, percent-encoded.
 fn query(path: &str, parameters: &[(&str, &str)]) -> String {
-    let encode = |text: &str| {
-        let byte = |byte: u8| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => char::from(byte).to_string(),
-            other => format!("%{other:02X}"),
-        };
-        text.bytes().map(byte).collect::<String>()
-    };
     let pairs: Vec<String> = parameters
         .iter()
-        .map(|(name, value)| format!("{name}={}", encode(value)))
+        .map(|(name, value)| format!("{name}={}", percent_encoded(value)))
         .collect();
     format!("{path}?{}", pairs.join("&"))
 }

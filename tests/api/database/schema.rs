@@ -12,7 +12,6 @@ on_both_databases!(
     columns_are_replaced_as_a_whole,
     rows_keep_columns_from_changing,
     a_deleted_table_is_gone,
-    another_organizations_table_is_unknown,
 );
 
 fn columns() -> Value {
@@ -194,18 +193,4 @@ async fn a_deleted_table_is_gone(world: &World) {
     let body = json!({ "columns": columns() });
     world.api.patch(&path, body).await.error(404, "NOT_FOUND");
     assert_eq!(world.api.get("/databases").await.body(200)["data"], json!([]));
-}
-
-async fn another_organizations_table_is_unknown(world: &World) {
-    let stranger = world.stranger().await;
-    let table = create(world, columns()).await;
-    let path = format!("/databases/{}", text(&table["id"]));
-    stranger.get(&path).await.error(404, "NOT_FOUND");
-    stranger.get(format!("{path}/rows")).await.error(404, "NOT_FOUND");
-    stranger.delete(&path).await.error(404, "NOT_FOUND");
-    stranger
-        .patch(&path, json!({ "columns": columns() }))
-        .await
-        .error(404, "NOT_FOUND");
-    assert_eq!(stranger.get("/databases").await.body(200)["data"], json!([]));
 }

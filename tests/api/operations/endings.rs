@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sqlx::ConnectOptions as _;
+use sqlx::sqlite::SqliteConnectOptions;
 use test_support::{Server, ServerOptions, ShowLog, graphs, text, together, until};
 
 use super::Own;
@@ -148,4 +150,26 @@ async fn the_first_start_leaves_private_files() {
     let log = server.log();
     assert!(log.contains("curl -H 'Authorization: Bearer swy_local_"), "{log}");
     let _ = server.first_api().get("/workflows").await.page();
+}
+
+#[tokio::test]
+async fn a_locked_database_is_a_reason_to_try_again() {
+    let own = Own::sqlite().await;
+    let _log = ShowLog(&own.server);
+    let api = own.server.first_api();
+    let workflow = api.workflow_with("x", graphs::small_flow()).await;
+    let path = format!("/workflows/{workflow}/runs");
+    let database = own.server.data_dir().join("switchyard.db");
+    let options = SqliteConnectOptions::new().filename(database);
+    let mut other = options.connect().await.unwrap();
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+    let refused = api.post(&path, json!({})).await;
+    let _ = refused.error(503, "UNAVAILABLE");
+    sqlx::query("ROLLBACK").execute(&mut other).await.unwrap();
+    let started = until(async || {
+        let answer = api.post(&path, json!({})).await;
+        (answer.status == 201).then_some(answer)
+    });
+    let run = text(&started.await.unwrap().data(201)["runId"]);
+    assert_eq!(api.ended(&run).await["status"], "succeeded");
 }

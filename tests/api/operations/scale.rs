@@ -4,7 +4,8 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
 use test_support::{
-    Answer, Api, Certificate, Facade, Server, ServerOptions, ShowLog, TemporaryDirectory, graphs, text, until,
+    Answer, Api, Certificate, Facade, Server, ServerOptions, ShowLog, TemporaryDirectory, graphs, text,
+    together, until,
 };
 
 /// A sample of calls whose answers do not depend on when they are made: reads, refusals, probes.
@@ -202,6 +203,42 @@ async fn two_cores_share_a_database_behind_one_facade() {
         });
         assert_eq!(ended.await.unwrap()["status"], "succeeded");
     }
+}
+
+#[tokio::test]
+async fn of_fifty_starts_with_one_key_on_two_nodes_one_counts() {
+    let Some(database) = test_support::postgres_or_skip("starts on two nodes at once").await else {
+        return;
+    };
+    let options = ServerOptions {
+        database_url: Some(database.url.clone()),
+        ..ServerOptions::default()
+    };
+    let first = Server::start(options.clone()).await;
+    let shared = ServerOptions {
+        master_key_file: Some(first.data_dir().join("master-key")),
+        ..options
+    };
+    let second = Server::start(shared).await;
+    let _log = ShowLog(&second);
+    let nodes = [first.first_api(), second.api(Some(first.first_api().key()))];
+    let workflow = nodes[0].workflow_with("x", graphs::small_flow()).await;
+    for key in ["first", "second", "third"] {
+        let starts = (0..50).map(|number| {
+            let (node, path) = (nodes[number % 2].clone(), format!("/workflows/{workflow}/runs"));
+            async move {
+                let headers = [("idempotency-key", key)];
+                let answer = node.post_with(path, &headers, json!({})).await;
+                let replayed = answer.header("idempotent-replayed") == "true";
+                (text(&answer.data(201)["runId"]), replayed)
+            }
+        });
+        let answers = together(starts).await;
+        assert!(answers.iter().all(|(run, _)| *run == answers[0].0), "{answers:?}");
+        assert_eq!(answers.iter().filter(|(_, replayed)| !replayed).count(), 1);
+    }
+    let runs = nodes[1].all_pages(&format!("/runs?workflowId={workflow}")).await;
+    assert_eq!(runs.len(), 3);
 }
 
 #[tokio::test]

@@ -78,6 +78,7 @@ async fn code_sees_what_is_above_it(world: &World) {
               "params": { "code": "return { value: item + index, input }" } },
             { "op": "connect", "from": "each", "to": "code" },
             { "op": "connect", "from": "code", "to": 3 },
+            { "op": "disconnect", "from": "each", "to": 3 },
         ]),
     )
     .await;

@@ -146,7 +146,7 @@ async fn what_a_function_does_wrong_fails_the_node(world: &World) {
         ("endless()", "CODE_TIMEOUT", "1000 ms"),
         ("greedy()", "CODE_MEMORY", "64 MiB"),
         ("throws()", "CODE_ERROR", "throws: RangeError: too far (line 1"),
-        ("1 + upper(throws())", "CODE_ERROR", "fields.x: throws"),
+        ("1 + upper(throws())", "CODE_ERROR", "x: throws: RangeError"),
     ] {
         let report = report_of(api, fields(json!({ "x": format!("{{{{{call}}}}}") }))).await;
         let error = &node(&report, 2)["error"];
@@ -184,10 +184,13 @@ async fn a_node_calls_a_function(world: &World) {
             "names the function fn_none, which does not exist",
         ),
         (json!({ "functionId": foreign }), "does not exist"),
-        (json!({ "functionId": id }), "arguments.first is required by full"),
+        (
+            json!({ "functionId": id }),
+            "arguments.first: is required by full",
+        ),
         (
             json!({ "functionId": id, "arguments": { "first": 1, "x": 2 } }),
-            "arguments.x is no parameter of full",
+            "arguments.x: is no parameter of full",
         ),
     ] {
         let workflow = api.workflow_with("wrong", call(params)).await;

@@ -3,8 +3,10 @@
 mod again;
 mod answer_page;
 mod behaviour;
+mod child;
 mod code;
 mod data;
+mod failure;
 mod function;
 mod people;
 mod report;

@@ -301,6 +301,12 @@ async fn pages_are_gathered(world: &World) {
         (&gathered["pages"], &gathered["hasMore"]),
         (&json!(4), &json!(false))
     );
+    let keys: std::collections::HashSet<String> = service
+        .asked()
+        .iter()
+        .map(|asked| asked.header("idempotency-key").to_owned())
+        .collect();
+    assert_eq!(keys.len(), 4, "each page has a key of its own");
     let elsewhere = echo().await;
     let next = elsewhere.url("/next");
     let service =

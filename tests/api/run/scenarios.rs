@@ -1,9 +1,14 @@
 //! The suite of scenarios (`tests/engine`), run by the whole product: drawn, started and read over the API.
 
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use http::Response;
+use http::header::CONTENT_TYPE;
 use scenarios::{Action, Scenario, differences};
 use serde_json::{Map, Value, json};
-use test_support::{Api, text};
-use tokio::task::JoinSet;
+use test_support::{Api, Asked, Target, text};
+use tokio::task::{JoinSet, LocalSet};
 
 use crate::world::World;
 
@@ -13,6 +18,11 @@ on_both_databases!(every_scenario_happens_as_it_is_told);
 const TOGETHER: usize = 8;
 
 async fn every_scenario_happens_as_it_is_told(world: &World) {
+    // On this thread: the compiler cannot tell that what borrows across a wait may move to another.
+    LocalSet::new().run_until(all(world)).await;
+}
+
+async fn all(world: &World) {
     let mut scenarios = scenarios::all();
     scenarios.retain(Scenario::is_for_the_product);
     assert!(
@@ -30,7 +40,7 @@ async fn every_scenario_happens_as_it_is_told(world: &World) {
             // An organization of its own: variables have names.
             let made = world.admin.organization(&scenario.name, None).await;
             let api = world.server.api(Some(&made.api_key));
-            happening.spawn(async move { happen(&api, &scenario).await });
+            happening.spawn_local(async move { happen(&api, &scenario).await });
         }
         match happening.join_next().await {
             Some(Ok(found)) => failed.extend(found),
@@ -45,7 +55,9 @@ async fn every_scenario_happens_as_it_is_told(world: &World) {
 async fn happen(api: &Api, scenario: &Scenario) -> Option<String> {
     set(api, &scenario.variables, false).await;
     set(api, &scenario.secrets, true).await;
-    let workflow = api.workflow_with(&scenario.name, scenario.operations()).await;
+    let outside = outside(scenario).await;
+    let operations = scenario.operations(&outside.url("/"));
+    let workflow = api.workflow_with(&scenario.name, operations).await;
     if let Some(timeout_ms) = scenario.start.timeout_ms {
         let limit = json!({ "executionTimeoutMs": timeout_ms });
         let _ = api.patch(format!("/workflows/{workflow}"), limit).await.data(200);
@@ -61,6 +73,31 @@ async fn happen(api: &Api, scenario: &Scenario) -> Option<String> {
     let report = api.ended(&run).await;
     let found = differences(&scenario.expect, &seen(&report));
     (!found.is_empty()).then(|| format!("{}: {}\n  {report}", scenario.name, found.join("\n    ")))
+}
+
+/// The service that requests go to. Which attempt at which place one is, its `Idempotency-Key` tells.
+async fn outside(scenario: &Scenario) -> Target {
+    let scenario = scenario.clone();
+    let attempts: Mutex<HashMap<String, u32>> = Mutex::default();
+    let answer = move |asked: &Asked| {
+        let key = asked.header("idempotency-key");
+        let mut parts = key.splitn(4, '-').skip(2);
+        let node = parts.next().and_then(|node| node.parse().ok()).unwrap();
+        let iteration = parts.next().unwrap_or_default();
+        let mut attempts = attempts.lock().unwrap();
+        let attempt = attempts.entry(key.to_owned()).or_default();
+        *attempt += 1;
+        let outside = scenario.outside(node, iteration, *attempt);
+        let (status, body) = match &outside.output {
+            Some(body) => (200, body.to_string()),
+            None => (500, String::new()),
+        };
+        let answer = Response::builder()
+            .status(status)
+            .header(CONTENT_TYPE, "application/json");
+        answer.body(body.into()).unwrap()
+    };
+    Target::start(answer).await
 }
 
 async fn act(api: &Api, run: &str, action: &Action) {
@@ -107,6 +144,7 @@ fn seen(report: &Value) -> Value {
         let seen = json!({
             "status": node["status"],
             "output": output,
+            "body": output.and_then(|output| output.get("body")),
             "size": output.map(|output| output.to_string().len()),
             "error": node["error"],
             "attempt": node["attempt"],

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use test_support::{graphs, text};
 
-use super::{ended_runs, live, once, runs, scheduled_at, set, soon, ticking_flow, told};
+use super::{ended_runs, live, live_soon, once, runs, scheduled_at, set, set_soon, soon, ticking_flow, told};
 use crate::world::World;
 
 on_both_databases!(
@@ -26,8 +26,7 @@ async fn an_instant_starts_the_deployed_version(world: &World) {
     let more = json!([{ "op": "add_node", "tempId": "more", "kind": "set", "after": 2,
         "params": { "fields": { "more": true } } }]);
     api.edit(&workflow, more).await;
-    let at = soon(700);
-    set(api, &workflow, once(at)).await;
+    let at = set_soon(api, &workflow).await;
     let [report] = ended_runs(api, &workflow, 1).await.try_into().unwrap();
     assert_eq!(report["status"], "succeeded", "{report}");
     assert_eq!(report["trigger"]["kind"], "schedule", "{report}");
@@ -44,10 +43,10 @@ async fn an_instant_starts_the_deployed_version(world: &World) {
 
 async fn a_workflow_without_a_schedule_trigger_starts_as_by_hand(world: &World) {
     let api = &world.api;
-    let by_hand = live(api, graphs::small_flow(), once(soon(500))).await;
+    let (by_hand, _) = live_soon(api, graphs::small_flow()).await;
     let bare =
         json!([{ "op": "add_node", "tempId": "only", "kind": "set", "params": { "fields": { "a": 1 } } }]);
-    let bare = live(api, bare, once(soon(500))).await;
+    let (bare, _) = live_soon(api, bare).await;
     let [report] = ended_runs(api, &by_hand, 1).await.try_into().unwrap();
     assert_eq!(
         (&report["status"], &report["trigger"]["kind"]),
@@ -61,17 +60,19 @@ async fn a_workflow_without_a_schedule_trigger_starts_as_by_hand(world: &World) 
 
 async fn an_interval_starts_and_ends_where_it_says(world: &World) {
     let api = &world.api;
-    let (start, end) = (soon(600), soon(30_000));
+    let workflow = live(api, ticking_flow(), Value::Null).await;
+    let start = soon(api, 1).await;
+    let end = start + 30_000;
     let recurrence =
         json!({ "kind": "interval", "every": 1, "unit": "minutes", "startAt": start, "endAt": end });
-    let workflow = live(api, ticking_flow(), recurrence).await;
+    set(api, &workflow, recurrence).await;
     let [report] = ended_runs(api, &workflow, 1).await.try_into().unwrap();
     assert_eq!(scheduled_at(&report), start);
 }
 
 async fn only_what_is_live_runs(world: &World) {
     let api = &world.api;
-    let at = soon(800);
+    let at = soon(api, 30).await;
     let draft = api.workflow_with("Draft", ticking_flow()).await;
     set(api, &draft, once(at)).await;
     let inactive = api.workflow_with("Inactive", ticking_flow()).await;
@@ -99,16 +100,16 @@ async fn only_what_is_live_runs(world: &World) {
         .patch(format!("/workflows/{inactive}"), active)
         .await
         .data(200);
-    let last = live(api, ticking_flow(), once(soon(300))).await;
+    let (last, _) = live_soon(api, ticking_flow()).await;
     ended_runs(api, &last, 1).await;
     assert_eq!(runs(api, &inactive).await, Vec::<Value>::new());
 }
 
 async fn a_change_acts_at_once(world: &World) {
     let api = &world.api;
-    let workflow = live(api, ticking_flow(), once(soon(3_600_000))).await;
-    let at = soon(400);
-    set(api, &workflow, once(at)).await;
+    let far = core_service::clock::now_ms() + 3_600_000;
+    let workflow = live(api, ticking_flow(), once(far)).await;
+    let at = set_soon(api, &workflow).await;
     let [report] = ended_runs(api, &workflow, 1).await.try_into().unwrap();
     assert_eq!(scheduled_at(&report), at);
 }
@@ -118,8 +119,7 @@ async fn another_instant_another_run(world: &World) {
     let workflow = live(api, ticking_flow(), Value::Null).await;
     let mut instants = Vec::new();
     for number in 1..=3 {
-        let at = soon(300);
-        set(api, &workflow, once(at)).await;
+        let at = set_soon(api, &workflow).await;
         // The same again changes nothing: neither before nor after the instant.
         set(api, &workflow, once(at)).await;
         instants.push(at);
@@ -133,7 +133,7 @@ async fn what_cannot_start_is_told(world: &World) {
     let api = &world.api;
     let disabled = json!([{ "op": "add_node", "tempId": "tick", "kind": "schedule_trigger",
         "config": { "disabled": true } }]);
-    let workflow = live(api, disabled, once(soon(300))).await;
+    let (workflow, _) = live_soon(api, disabled).await;
     let refused =
         test_support::until(async || Some(told(api, &workflow).await).filter(|told| !told.is_empty()));
     assert_eq!(refused.await.unwrap(), ["workflow.schedule_refused"]);
@@ -149,14 +149,13 @@ async fn an_overdue_bill_keeps_schedules_from_running(world: &World) {
     };
     let api = &world.api;
     world.admin.change(bill(BillingStatus::PastDue)).await;
-    let workflow = live(api, ticking_flow(), once(soon(300))).await;
+    let (workflow, _) = live_soon(api, ticking_flow()).await;
     let refused =
         test_support::until(async || Some(told(api, &workflow).await).filter(|told| !told.is_empty()));
     assert_eq!(refused.await.unwrap(), ["workflow.schedule_refused"]);
     assert_eq!(runs(api, &workflow).await, Vec::<Value>::new());
     world.admin.change(bill(BillingStatus::Ok)).await;
-    let at = soon(300);
-    set(api, &workflow, once(at)).await;
+    let at = set_soon(api, &workflow).await;
     let [report] = ended_runs(api, &workflow, 1).await.try_into().unwrap();
     assert_eq!(scheduled_at(&report), at, "what was refused is not made up for");
 }
@@ -171,13 +170,14 @@ async fn without_credits_nothing_runs(world: &World) {
     };
     world.admin.change(change).await;
     let api = &world.api;
-    let workflow = live(api, ticking_flow(), once(soon(300))).await;
+    let (workflow, _) = live_soon(api, ticking_flow()).await;
     let [report] = ended_runs(api, &workflow, 1).await.try_into().unwrap();
     assert_eq!(report["creditsUsed"].as_f64(), Some(1.0), "{report}");
-    set(api, &workflow, once(soon(300))).await;
+    let at = set_soon(api, &workflow).await;
     // Another organization's schedule of a later instant shows that the instant has passed.
     let stranger = world.stranger().await;
-    let other = live(&stranger, ticking_flow(), once(soon(500))).await;
+    let (other, later) = live_soon(&stranger, ticking_flow()).await;
+    assert!(later > at);
     ended_runs(&stranger, &other, 1).await;
     assert_eq!(runs(api, &workflow).await.len(), 1);
 }

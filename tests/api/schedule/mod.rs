@@ -7,6 +7,7 @@ mod catch_up;
 mod fire;
 mod past;
 
+use core_service::clock::now_ms;
 use serde_json::{Value, json};
 use test_support::{Api, graphs, text, until};
 
@@ -24,9 +25,12 @@ async fn set(api: &Api, workflow: &str, recurrence: Value) {
     let _ = api.patch(format!("/workflows/{workflow}"), body).await.data(200);
 }
 
-/// An instant so many milliseconds from now.
-fn soon(milliseconds: i64) -> i64 {
-    core_service::clock::now_ms() + milliseconds
+/// An instant that comes soon, but not before so many calls are answered, as busy as the machine is.
+async fn soon(api: &Api, calls: i64) -> i64 {
+    let began = now_ms();
+    let _ = api.workflow("How long does a call take?").await;
+    let call = now_ms() - began;
+    now_ms() + 300 + 5 * calls * call
 }
 
 fn once(at: i64) -> Value {
@@ -39,6 +43,24 @@ async fn live(api: &Api, operations: Value, recurrence: Value) -> String {
     api.go_live(&workflow).await;
     set(api, &workflow, recurrence).await;
     workflow
+}
+
+/// Lets a workflow run once, soon, and gives the instant.
+async fn set_soon(api: &Api, workflow: &str) -> i64 {
+    let at = soon(api, 1).await;
+    set(api, workflow, once(at)).await;
+    assert!(
+        now_ms() < at,
+        "the machine is too slow: the instant has come already"
+    );
+    at
+}
+
+/// A live workflow that runs once, soon, and the instant.
+async fn live_soon(api: &Api, operations: Value) -> (String, i64) {
+    let workflow = live(api, operations, Value::Null).await;
+    let at = set_soon(api, &workflow).await;
+    (workflow, at)
 }
 
 /// The workflow's runs, newest first.

@@ -12,6 +12,7 @@ use crate::world::World;
 
 on_both_databases!(
     minting_again_gives_the_same_url,
+    of_several_mints_at_once_one_mints,
     only_webhook_triggers_are_minted,
     a_disabled_webhook_is_not_minted_again,
     webhooks_are_listed_and_found,
@@ -60,6 +61,22 @@ async fn minting_again_gives_the_same_url(world: &World) {
         second,
         json!({ "webhookId": id, "url": url, "alreadyBound": true })
     );
+}
+
+async fn of_several_mints_at_once_one_mints(world: &World) {
+    let workflow = world.api.workflow_with("x", graphs::order_flow()).await;
+    let mints = (0..12).map(|_| {
+        let (api, path) = (world.api.clone(), format!("/workflows/{workflow}/webhook"));
+        async move { api.post(path, json!({ "nodeId": "1" })).await.data(200) }
+    });
+    let minted = together(mints).await;
+    assert!(
+        minted.iter().all(|webhook| webhook["url"] == minted[0]["url"]),
+        "{minted:?}"
+    );
+    let new = minted.iter().filter(|webhook| webhook["alreadyBound"] == false);
+    assert_eq!(new.count(), 1, "{minted:?}");
+    assert_eq!(world.api.all_pages("/webhooks").await.len(), 1);
 }
 
 async fn only_webhook_triggers_are_minted(world: &World) {

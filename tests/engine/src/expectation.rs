@@ -1,7 +1,8 @@
 //! What a scenario expects, compared with what a runner saw.
 //!
 //! Both are documents of one form: `status`, `error`, `credits`, `attempt`, `tookMs`, `taken`, `order` and `nodes`, which
-//! by place holds `status`, `output`, `error`, `attempt`, `credits` and `size` (of the output as JSON). Nodes must be the
+//! by place holds `status`, `output`, `body` (of the output), `error`, `attempt`, `credits` and `size` (of the output as
+//! JSON). Nodes must be the
 //! same ones; of all else what is expected counts, as far as the runner can see it; of a node's error the fields that
 //! are given. A node may be its status alone.
 

@@ -13,8 +13,8 @@
 //!   1-2: { filter: "{{1.a > 0}}", order: 1 }
 //! start: { outputs: { 1: { a: 1 } } }       # node: where a scoped run begins; timeoutMs of the run
 //! variables: { NAME: value }                # secrets: likewise
-//! outside: { 2: [{ error: { code: X, message: m } }, { output: {}, afterMs: 5 }] } # of the attempts, in their order
-//! simulated: true                           # takes too long for real time
+//! outside: { 2: [{ error: { code: HTTP_ERROR, message: m } }, { output: {}, afterMs: 5 }] } # what requests come to
+//! simulated: true                           # not in real time
 //! then: [{ set: { NAME: value } }, { retry: 2 }, rerun, cancel]
 //! expect:
 //!   status: succeeded

@@ -29,11 +29,11 @@ pub struct Scenario {
     /// Secret ones.
     #[serde(default)]
     pub secrets: BTreeMap<String, String>,
-    /// What comes of executions outside the engine, by place (`2`, `2/0`, or `2` for all iterations), attempt by attempt;
+    /// What comes of requests (kind `http_request`), by place (`2`, `2/0`, or `2` for all iterations), attempt by attempt;
     /// the last one stands for all that follow.
     #[serde(default)]
     pub outside: BTreeMap<String, Vec<Outside>>,
-    /// Whether it takes more time than a test has.
+    /// Whether it takes more time than a test has, or depends on how long requests take.
     #[serde(default)]
     pub simulated: bool,
     /// What somebody does, in this order.
@@ -118,15 +118,15 @@ pub struct Start {
     pub timeout_ms: Option<u64>,
 }
 
-/// What comes of one execution outside the engine.
+/// What comes of one request.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Outside {
-    /// Its output.
+    /// The body of the answer.
     pub output: Option<Value>,
-    /// Its failure.
+    /// Its failure; for the product, which sees a status of 500, `HTTP_ERROR`.
     pub error: Option<OutsideError>,
-    /// After so many milliseconds.
+    /// After so many milliseconds of simulated time.
     #[serde(default = "one")]
     pub after_ms: u64,
 }
@@ -177,15 +177,19 @@ impl Scenario {
     /// Whether the whole product can let it happen within a test.
     #[must_use]
     pub fn is_for_the_product(&self) -> bool {
-        !self.simulated && self.outside.is_empty()
+        !self.simulated
     }
 
-    /// The operations that draw it.
+    /// The operations that draw it; requests go to this URL.
     #[must_use]
-    pub fn operations(&self) -> Value {
+    pub fn operations(&self, outside_url: &str) -> Value {
         let nodes = self.nodes.iter().map(|(id, node)| {
+            let mut params = node.params.clone();
+            if node.kind == "http_request" {
+                params.insert("url".to_owned(), outside_url.into());
+            }
             json!({
-                "op": "add_node", "tempId": format!("n{id}"), "kind": node.kind, "params": node.params,
+                "op": "add_node", "tempId": format!("n{id}"), "kind": node.kind, "params": params,
                 "config": node.config,
             })
         });

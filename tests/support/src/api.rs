@@ -228,6 +228,12 @@ fn v1(path: &str) -> String {
     format!("/api/v1{path}")
 }
 
+/// A text as part of a path or a query.
+#[must_use]
+pub fn percent_encoded(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
 /// The text of a JSON string.
 ///
 /// # Panics

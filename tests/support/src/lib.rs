@@ -33,7 +33,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 pub use admin::{Admin, AdminClient, Bearer, at_most};
-pub use api::{Api, PATIENCE, text, together, until};
+pub use api::{Api, PATIENCE, percent_encoded, text, together, until};
 pub use binaries::binary;
 pub use browser::{Browser, browser_or_skip};
 pub use directory::TemporaryDirectory;

@@ -11,7 +11,7 @@ pub(crate) struct ErrorTrigger;
 
 impl Kind for ErrorTrigger {
     fn spec(&self) -> NodeSpec {
-        let workflow_ids = "The workflows whose failed runs it reacts to.";
+        let workflow_ids = "The workflows whose failed runs it reacts to; an empty list is all but its own.";
         NodeSpec::trigger(
             "error_trigger",
             "On error",

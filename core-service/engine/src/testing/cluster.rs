@@ -11,6 +11,7 @@ use super::random::Random;
 use super::random_graph::{RandomEdge, RandomNode, build};
 use super::world::{replay, result_of};
 use crate::event::{Event, EventBody, NodeKey};
+use crate::graph::EdgeType;
 use crate::journal;
 use crate::plan::Plan;
 use crate::start::Start;
@@ -51,14 +52,14 @@ impl Faults {
     };
 
     pub(crate) fn choose(random: &mut Random) -> Self {
-        let rates = [0, 20, 100, 300];
+        let rates = [0, 50, 200, 400];
         Self {
             crash: random.pick(&rates),
             lease_loss: random.pick(&rates),
             duplicate: random.pick(&rates),
             early_timer: random.pick(&rates),
             slow: random.pick(&rates),
-            cancel: random.pick(&[0, 0, 0, 30]),
+            cancel: random.pick(&[0, 0, 80]),
         }
     }
 }
@@ -98,12 +99,22 @@ impl Cluster {
     /// A cluster whose graph, faults and every other choice follow from a seed.
     pub(crate) fn of_seed(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let nodes: Vec<RandomNode> = (0..1 + random.below(8))
+        let nodes: Vec<RandomNode> = (0..2 + random.below(9))
             .map(|_| RandomNode::choose(&mut random))
             .collect();
-        let edges: Vec<RandomEdge> = (0..random.below(20))
-            .map(|_| RandomEdge::choose(&mut random, nodes.len() + 1))
-            .collect();
+        // Most nodes are reached; whatever else there is comes on top.
+        let reaching = (1..=nodes.len()).filter_map(|to| {
+            let from = random.below(to);
+            random.happens(800).then_some(RandomEdge {
+                from,
+                to,
+                edge_type: EdgeType::Normal,
+                holds: None,
+            })
+        });
+        let mut edges: Vec<RandomEdge> = reaching.collect();
+        let further = random.below(12);
+        edges.extend((0..further).map(|_| RandomEdge::choose(&mut random, nodes.len() + 1)));
         let failures = (2..).zip(&nodes).map(|(id, node)| (id, node.failures)).collect();
         let plan = super::plan(&build(&nodes, &edges));
         let faults = Faults::choose(&mut random);

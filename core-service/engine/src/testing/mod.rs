@@ -187,6 +187,7 @@ pub(crate) fn names(events: &[Event]) -> Vec<String> {
         Body::NodeRetrying { key, .. } => format!("retrying {}", key.node),
         Body::NodeSkipped { key } => format!("skipped {}", key.node),
         Body::NodeCancelled { key } => format!("cancelled {}", key.node),
+        Body::NodeLogged { key, .. } => format!("logged {}", key.node),
         Body::RunResumed { node } => format!("resumed {node}"),
         Body::RunFinished { outcome, .. } => format!("run {outcome:?}").to_lowercase(),
         Body::ItemsOpened { key, .. } => format!("opened {}", key.node),

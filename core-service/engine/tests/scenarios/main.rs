@@ -5,6 +5,7 @@
 mod world;
 
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use engine::kind::Registry;
 use scenarios::{Scenario, differences, mutants};
@@ -14,7 +15,8 @@ use world::{Crashes, World};
 fn each(check: impl Fn(&Scenario) -> Vec<String>) {
     let mut failed = Vec::new();
     for scenario in scenarios::all() {
-        let found = check(&scenario);
+        let found = catch_unwind(AssertUnwindSafe(|| check(&scenario)));
+        let found = found.unwrap_or_else(|_| vec!["a panic, which is shown above".to_owned()]);
         if !found.is_empty() {
             failed.push(format!("{}: {}", scenario.name, found.join("\n    ")));
         }

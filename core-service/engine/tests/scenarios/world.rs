@@ -7,6 +7,7 @@ use engine::event::{Event, NodeKey};
 use engine::expression::{CustomFunctions, EvaluationError, NoCustomFunctions};
 use engine::failure::NodeError;
 use engine::graph::{Edge, Graph, NATIVE_APP, Node};
+use engine::journal::Segment;
 use engine::kind::{Behaviour, External, Kind, NodeSpec, Registry};
 use engine::params::{FieldSpec, FieldType, ParamProblem};
 use engine::plan::Plan;
@@ -132,7 +133,9 @@ impl<'a> World<'a> {
         let outside = self.outside(&execute).clone();
         let result = match (outside.output, outside.error) {
             _ if outside.after_ms > execute.timeout_ms => Err(NodeError::timeout(execute.timeout_ms)),
-            (Some(output), None) => Ok(output),
+            (Some(body), None) => Ok(json!({
+                "status": 200, "headers": {}, "body": body, "durationMs": outside.after_ms,
+            })),
             (None, Some(error)) => Err(NodeError {
                 retry_after_ms: error.retry_after_ms,
                 ..NodeError::new(error.code, error.message)
@@ -166,7 +169,11 @@ impl<'a> World<'a> {
     /// again ends as it would have.
     fn recover(&mut self) -> Option<Input> {
         let stored = engine::journal::encode(&self.journal);
-        let events = engine::journal::decode(&stored.bytes).unwrap();
+        let payloads = stored.payloads.into_iter();
+        let payloads = payloads.map(|payload| (payload.sha256, payload.json)).collect();
+        let events = Segment::parse(&stored.bytes)
+            .and_then(|segment| segment.into_events(&payloads))
+            .unwrap();
         self.state = RunState::new(Arc::clone(&self.plan));
         for event in &events {
             self.state.apply(event).unwrap();
@@ -229,6 +236,7 @@ impl<'a> World<'a> {
             let seen = json!({
                 "status": node.status.as_str(),
                 "output": node.output.map(|output| Value::clone(output)),
+                "body": node.output.and_then(|output| output.get("body")),
                 "size": node.output.map(|output| output.to_string().len()),
                 "error": error,
                 "attempt": node.attempt,

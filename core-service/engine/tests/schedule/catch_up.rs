@@ -15,10 +15,12 @@ fn every_minute(window: Option<i64>) -> Value {
     recurrence
 }
 
-/// How late the instant is, the window; whether it runs, or how many are missed and how late the next one is.
+/// How late an instant is, and the window; that it runs, or how many are missed and how late the next one is.
+type Case = (i64, Option<i64>, Result<(), (u64, i64)>);
+
 #[test]
 fn late_instants_run_within_the_window() {
-    let cases: [(i64, Option<i64>, Result<(), (u64, i64)>); 11] = [
+    let cases: [Case; 11] = [
         (0, None, Ok(())),
         (1, None, Ok(())),
         (59_999, None, Ok(())),

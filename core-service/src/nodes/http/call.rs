@@ -1,5 +1,7 @@
 //! The parameters of a call, and the request they make.
 
+use std::time::Duration;
+
 use engine::failure::NodeError;
 use http::Method;
 use http::header::{
@@ -10,7 +12,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::Caller;
 use super::body::{self, BodyType};
 use super::output::ResponseType;
 use super::pagination::Pagination;
@@ -28,7 +29,6 @@ const OF_THE_CONNECTION: [HeaderName; 7] = [
     TRANSFER_ENCODING,
     UPGRADE,
 ];
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// A call: parameters with their templates evaluated.
 #[derive(Default, Deserialize)]
@@ -85,8 +85,8 @@ impl Call {
     }
 
     /// The request for one URL.
-    pub(super) fn request(&self, url: Url, caller: &Caller<'_>) -> Result<Request, NodeError> {
-        let mut request = Request::new(self.method()?, url, caller.timeout);
+    pub(super) fn request(&self, url: Url, timeout: Duration) -> Result<Request, NodeError> {
+        let mut request = Request::new(self.method()?, url, timeout);
         request.follow_redirects = self.follow_redirects.unwrap_or(true);
         request.headers = self.headers()?;
         if !self.body.is_null() {
@@ -96,11 +96,6 @@ impl Call {
                 .headers
                 .entry(CONTENT_TYPE)
                 .or_insert(encoded.content_type);
-        }
-        if let Some(key) = &caller.idempotency_key
-            && let Ok(key) = HeaderValue::try_from(key)
-        {
-            request.headers.entry(IDEMPOTENCY_KEY).or_insert(key);
         }
         Ok(request)
     }

@@ -11,6 +11,7 @@ mod pagination;
 use std::time::{Duration, Instant};
 
 use engine::failure::NodeError;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use url::Url;
 
@@ -19,7 +20,7 @@ pub use pagination::Pagination;
 
 use self::pagination::Pages;
 use super::Execution;
-use crate::connectors::{App, Grant};
+use crate::connectors::App;
 use crate::credentials::{CredentialError, Credentials, OpenCredential};
 use crate::outbound::{MAX_BODY_BYTES, Outbound, OutboundError, Response, Secrets};
 use crate::secret::{Mask, Secret};
@@ -29,6 +30,7 @@ const CREDENTIAL_INVALID: &str = "CREDENTIAL_INVALID";
 /// The code of nodes that got no usable answer.
 const HTTP_ERROR: &str = "HTTP_ERROR";
 const HTTP_BLOCKED: &str = "HTTP_BLOCKED";
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// How much longer than its node a request may take.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -100,46 +102,59 @@ impl HttpCaller {
         let grant = caller.credential.map(OpenCredential::grant).transpose();
         let grant = grant.map_err(|error| refused_credential(&error.into()))?;
         let hidden = grant.iter().flat_map(|grant| &grant.hidden).map(Secret::expose);
-        let mask = Mask::of(hidden);
-        match self.pages(&call, &caller, grant.as_ref()).await {
-            Ok(mut output) => {
-                // What came from outside; the names of the output's own fields stay.
-                for part in ["headers", "body"] {
-                    output.get_mut(part).into_iter().for_each(|part| mask.value(part));
-                }
-                Ok(output)
-            }
-            Err(mut error) => {
-                mask.text(&mut error.message);
-                Err(error)
-            }
+        let exchange = Exchange {
+            outbound: &self.outbound,
+            home: call.url()?,
+            mask: Mask::of(hidden),
+            secrets: grant.map(|grant| grant.secrets).unwrap_or_default(),
+            call,
+            caller,
+        };
+        let mut output = match &exchange.call.pagination {
+            None => exchange.whole().await?,
+            Some(pagination) => exchange.paged(pagination).await?,
+        };
+        // What came from outside; the names of the output's own fields stay.
+        for part in ["headers", "body"] {
+            output
+                .get_mut(part)
+                .into_iter()
+                .for_each(|part| exchange.mask.value(part));
         }
+        Ok(output)
+    }
+}
+
+/// A call under way.
+struct Exchange<'a> {
+    outbound: &'a Outbound,
+    call: Call,
+    caller: Caller<'a>,
+    /// Where it began; secrets go nowhere else.
+    home: Url,
+    secrets: Secrets,
+    mask: Mask,
+}
+
+impl Exchange<'_> {
+    async fn whole(&self) -> Result<Value, NodeError> {
+        let started = Instant::now();
+        let response = self.send(self.home.clone(), 1).await?;
+        let body = output::body(&response, self.call.response_type)?;
+        Ok(output::of(&response, body, started.elapsed()))
     }
 
-    async fn pages(
-        &self,
-        call: &Call,
-        caller: &Caller<'_>,
-        grant: Option<&Grant>,
-    ) -> Result<Value, NodeError> {
+    async fn paged(&self, pagination: &Pagination) -> Result<Value, NodeError> {
         let started = Instant::now();
-        let first = call.url()?;
-        let Some(pagination) = &call.pagination else {
-            let response = self.page(call, caller, grant, &first, first.clone()).await?;
-            let body = output::body(&response, call.response_type)?;
-            return Ok(output::of(&response, body, started.elapsed()));
-        };
-        let mut pages = Pages::new(pagination, first.clone());
+        let mut pages = Pages::new(pagination, self.home.clone());
         let mut size = 0;
         loop {
-            let response = self
-                .page(call, caller, grant, &first, pages.url().clone())
-                .await?;
+            let response = self.send(pages.url().clone(), pages.number()).await?;
             size += response.body.len();
             if size > MAX_BODY_BYTES {
                 return Err(NodeError::new(HTTP_ERROR, OutboundError::TooLarge.to_string()));
             }
-            let body = output::body(&response, call.response_type)?;
+            let body = output::body(&response, self.call.response_type)?;
             if !pages.take(&response.headers, &body)? {
                 let (items, summary) = pages.finish();
                 let mut whole = output::of(&response, items, started.elapsed());
@@ -151,53 +166,57 @@ impl HttpCaller {
         }
     }
 
-    /// One request; `first` is the URL that the call began with.
-    async fn page(
-        &self,
-        call: &Call,
-        caller: &Caller<'_>,
-        grant: Option<&Grant>,
-        first: &Url,
-        url: Url,
-    ) -> Result<Response, NodeError> {
-        let is_at_home = url.origin() == first.origin();
-        check_host(caller, &url, is_at_home)?;
-        let mut request = call.request(url, caller)?;
-        match grant.filter(|_| is_at_home) {
-            Some(grant) => request.secrets = grant.secrets.clone(),
-            None => request.secrets = Secrets::default(),
+    /// The request for one page, counted from 1, and its response, which is no failure.
+    async fn send(&self, url: Url, page: u32) -> Result<Response, NodeError> {
+        let is_at_home = url.origin() == self.home.origin();
+        self.check_host(&url, is_at_home)?;
+        let mut request = self.call.request(url, self.caller.timeout)?;
+        self.add_idempotency_key(&mut request.headers, page);
+        match is_at_home {
+            true => request.secrets = self.secrets.clone(),
+            false => call::without_private_headers(&mut request.headers),
         }
-        if !is_at_home {
-            call::without_private_headers(&mut request.headers);
-        }
-        let (method, host) = (
-            request.method.clone(),
-            request.url.host_str().unwrap_or_default().to_owned(),
+        let what = format!(
+            "{} {}",
+            request.method,
+            request.url.host_str().unwrap_or_default()
         );
         let response = self.outbound.send(request).await;
         let response = response.map_err(|error| NodeError::new(error.code(), error.to_string()))?;
-        match call.fails_on_status() && response.status.as_u16() >= 400 {
-            true => Err(output::failure(&method, &host, &response)),
+        match self.call.fails_on_status() && response.status.as_u16() >= 400 {
+            true => Err(output::failure(&what, &response, &self.mask)),
             false => Ok(response),
         }
     }
-}
 
-/// Keeps requests, and credentials with them, at the hosts of their apps.
-fn check_host(caller: &Caller<'_>, url: &Url, with_credential: bool) -> Result<(), NodeError> {
-    let credential = caller.credential.filter(|_| with_credential);
-    let apps = caller
-        .app
-        .into_iter()
-        .chain(credential.map(|credential| &*credential.app));
-    for app in apps {
-        if !app.permits(url) {
-            let host = url.host_str().unwrap_or_default();
-            let message = format!("the app {} and its credentials do not go to {host}", app.id);
-            return Err(NodeError::new(HTTP_BLOCKED, message));
+    /// A key that is the same whenever this page is asked for again, unless the call brings its own.
+    fn add_idempotency_key(&self, headers: &mut HeaderMap, page: u32) {
+        let Some(key) = &self.caller.idempotency_key else {
+            return;
+        };
+        let key = match page {
+            1 => HeaderValue::try_from(key),
+            page => HeaderValue::try_from(format!("{key}-p{page}")),
+        };
+        if let Ok(key) = key {
+            headers.entry(IDEMPOTENCY_KEY).or_insert(key);
         }
     }
-    Ok(())
+
+    /// Keeps requests, and credentials with them, at the hosts of their apps.
+    fn check_host(&self, url: &Url, with_credential: bool) -> Result<(), NodeError> {
+        let credential = self.caller.credential.filter(|_| with_credential);
+        let of_credential = credential.map(|credential| &*credential.app);
+        let mut apps = self.caller.app.into_iter().chain(of_credential);
+        match apps.find(|app| !app.permits(url)) {
+            None => Ok(()),
+            Some(app) => {
+                let host = url.host_str().unwrap_or_default();
+                let message = format!("the app {} and its credentials do not go to {host}", app.id);
+                Err(NodeError::new(HTTP_BLOCKED, message))
+            }
+        }
+    }
 }
 
 fn refused_credential(error: &CredentialError) -> NodeError {

@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use engine::config::MAX_DELAY_MS;
 use engine::failure::NodeError;
+use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
-use http::{Method, StatusCode};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use serde::Deserialize;
@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use super::HTTP_ERROR;
 use crate::clock;
 use crate::outbound::Response;
+use crate::secret::Mask;
 
 /// The most characters of a body that a failure tells of.
 const EXCERPT: usize = 300;
@@ -54,19 +55,32 @@ pub(super) fn body(response: &Response, wanted: Option<ResponseType>) -> Result<
     })
 }
 
-/// The failure that a status of 400 and up is.
-pub(super) fn failure(method: &Method, host: &str, response: &Response) -> NodeError {
-    let (status, body) = (response.status, String::from_utf8_lossy(&response.body));
-    let excerpt: String = body.trim().chars().take(EXCERPT).collect();
-    let mut message = format!("{method} {host} answered {status}");
+/// The failure that a status of 400 and up is; `what` was asked.
+pub(super) fn failure(what: &str, response: &Response, mask: &Mask) -> NodeError {
+    let status = response.status;
+    let mut body = String::from_utf8_lossy(&response.body).into_owned();
+    // Before it is cut, so that no part of a secret is left.
+    mask.text(&mut body);
+    let mut message = format!("{what} answered {status}");
+    let excerpt = excerpt(body.trim());
     if !excerpt.is_empty() {
         message.push_str(": ");
-        message.push_str(&excerpt);
+        message.push_str(excerpt);
     }
     NodeError {
         retry_after_ms: retry_after_ms(status, &response.headers, clock::now_ms()),
         ..NodeError::new(HTTP_ERROR, message)
     }
+}
+
+/// The beginning of a text, in whole words: half a word could be half a secret, which nobody would recognize.
+fn excerpt(text: &str) -> &str {
+    let Some((end, _)) = text.char_indices().nth(EXCERPT) else {
+        return text;
+    };
+    let beginning = text.get(..end).unwrap_or_default();
+    let words_end = beginning.rfind(|c: char| c.is_whitespace() || "\"'<>,;".contains(c));
+    beginning.get(..words_end.unwrap_or(0)).unwrap_or_default()
 }
 
 /// How long the other side asks to wait, in milliseconds; at most a day.
@@ -173,6 +187,32 @@ mod tests {
             json!("7")
         );
         assert!(body(&response("text/plain", b"{"), Some(ResponseType::Json)).is_err());
+    }
+
+    #[test]
+    fn failures_tell_of_whole_words_and_no_secrets() {
+        let mask = Mask::of(["hidden-key"].into_iter());
+        let said = |body: String| {
+            let response = Response {
+                status: StatusCode::NOT_FOUND,
+                headers: HeaderMap::new(),
+                body: body.into(),
+            };
+            failure("GET x", &response, &mask).message
+        };
+        assert_eq!(said(String::new()), "GET x answered 404 Not Found");
+        assert_eq!(
+            said(" no hidden-key ".to_owned()),
+            "GET x answered 404 Not Found: no ***"
+        );
+        let long = format!("{} {}", "a".repeat(290), "b".repeat(20));
+        assert_eq!(
+            said(long),
+            format!("GET x answered 404 Not Found: {}", "a".repeat(290))
+        );
+        let cut = format!("{} hidden-key", "a".repeat(290));
+        assert!(!said(cut).contains("hidden"));
+        assert_eq!(said("ä".repeat(400)), "GET x answered 404 Not Found");
     }
 
     #[test]

@@ -105,6 +105,11 @@ impl<'a> Pages<'a> {
         &self.url
     }
 
+    /// Its number, from 1.
+    pub(super) fn number(&self) -> u32 {
+        self.pages + 1
+    }
+
     /// Takes a page in; whether there is another to be asked for.
     pub(super) fn take(&mut self, headers: &HeaderMap, body: &Value) -> Result<bool, NodeError> {
         if let Some((field, problem)) = self.pagination.problem() {

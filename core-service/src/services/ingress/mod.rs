@@ -23,7 +23,7 @@ use super::{Services, service};
 use crate::auth::Authorized;
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::runtime::{GraphRef, PlanError, StartRun, StartRunError, Started, Trigger};
+use crate::runtime::{GraphRef, Lineage, PlanError, StartRun, StartRunError, Started, Trigger};
 use crate::store::{Binding, Deployment, IdempotencyKey, WebhookTarget};
 
 /// The largest message: the largest body an operator may allow, and its headers.
@@ -192,6 +192,7 @@ impl<'a> Live<'a> {
             },
             idempotency,
             tick: None,
+            lineage: Lineage::default(),
             created_by: None,
             metered: self.row.organization.is_metered(),
             actor: None,

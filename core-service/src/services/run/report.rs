@@ -7,7 +7,7 @@ use engine::report::NodeReport;
 
 use super::instant;
 use crate::error::{Error, Result};
-use crate::runtime::{Report, ReportError};
+use crate::runtime::{PlanError, Report, ReportError};
 
 /// The most nodes that a report itself lists.
 const MAX_NODES: usize = 1_000;
@@ -91,6 +91,7 @@ impl From<ReportError> for Error {
         match error {
             ReportError::NotFound => Self::not_found("run"),
             ReportError::Store(error) => error.into(),
+            ReportError::Plan(PlanError::Store(error)) => error.into(),
             error => Self::internal(error),
         }
     }

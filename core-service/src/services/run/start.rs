@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::auth::Authorized;
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::runtime::{GraphRef, PlanError, StartRun, StartRunError, Started, Trigger};
+use crate::runtime::{GraphRef, Lineage, PlanError, StartRun, StartRunError, Started, Trigger};
 use crate::services::credential::check_credentials;
 use crate::services::{Services, graph};
 use crate::store::{IdempotencyKey, Organization, Refusal};
@@ -70,6 +70,7 @@ pub(super) async fn by_call(
         trigger,
         idempotency,
         tick: None,
+        lineage: Lineage::default(),
         created_by: Some(caller.user_id().to_owned()),
         metered: caller.organization().is_metered(),
         actor: Some(caller.actor()),
@@ -205,6 +206,7 @@ impl From<StartRunError> for Error {
         match error {
             StartRunError::Plan(PlanError::Problems(problems)) => graph::refusal(&problems),
             StartRunError::Plan(PlanError::NotFound) => Self::not_found("graph"),
+            StartRunError::Plan(PlanError::Store(error)) => error.into(),
             StartRunError::Start(StartError::UnknownNode(id)) => Self::invalid(
                 "nodeId",
                 format!("names node {id}, which the workflow does not have"),

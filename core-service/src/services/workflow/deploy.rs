@@ -2,7 +2,7 @@
 
 use contract::scope::WorkflowWrite;
 use contract::v1::{self, ErrorReason};
-use engine::graph::Graph;
+use engine::graph::{Graph, Node};
 use engine::plan::Plan;
 
 use super::{Workflows, graph, version_no};
@@ -10,7 +10,7 @@ use crate::auth::Authorized;
 use crate::error::{Error, Result};
 use crate::services::callable::frozen;
 use crate::services::webhook;
-use crate::store::{Deploy, NewDeployment};
+use crate::store::{Deploy, ErrorTrigger, NewDeployment};
 
 impl Workflows {
     pub(super) async fn deploy_workflow(
@@ -38,10 +38,11 @@ impl Workflows {
             if !broken.is_empty() {
                 return Err(graph::refusal(&broken));
             }
-            let frozen = frozen(&draft, &callable);
+            let (frozen, error_triggers) = (frozen(&draft, &callable), error_triggers(&draft)?);
             let new = NewDeployment {
                 expected_updated_at: workflow.updated_at,
                 graph: &frozen,
+                error_triggers: &error_triggers,
             };
             match store
                 .deploy_workflow(&caller.actor(), caller.organization_id(), &request.id, &new)
@@ -107,6 +108,18 @@ impl Workflows {
             .sync_webhooks(organization_id, workflow_id, &nodes)
             .await?)
     }
+}
+
+/// What the graph's error triggers react to.
+fn error_triggers(graph: &Graph) -> Result<Vec<ErrorTrigger>> {
+    let is_one = |node: &&Node| node.kind.as_deref() == Some("error_trigger") && !node.config.is_disabled();
+    let trigger = |node: &Node| {
+        Ok(ErrorTrigger {
+            node_id: node.id,
+            workflow_ids: serde_json::to_vec(&node.params.get("workflowIds")).map_err(Error::internal)?,
+        })
+    };
+    graph.nodes.iter().filter(is_one).map(trigger).collect()
 }
 
 pub(super) fn modified(updated_at: i64) -> Error {

@@ -78,6 +78,7 @@ impl Workflows {
         Ok(match resource {
             Resource::Database => store.known_tables(organization_id, ids).await?,
             Resource::Structure => store.known_structures(organization_id, ids).await?,
+            Resource::Workflow => store.known_workflows(organization_id, ids).await?,
         })
     }
 }

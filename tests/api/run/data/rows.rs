@@ -1,8 +1,9 @@
-//! Nodes that keep data: rows of databases, variables, and values that are checked against structures.
+//! Rows that nodes write and read.
 
 use serde_json::{Value, json};
-use test_support::{Api, graphs, text};
+use test_support::text;
 
+use super::{failure, outputs, products, run};
 use crate::database::schema::create;
 use crate::world::World;
 
@@ -12,57 +13,8 @@ on_both_databases!(
     what_rows_cannot_be_is_named,
     parameters_are_judged_when_they_are_known,
     ten_thousand_rows_go_in_at_once,
-    a_failed_node_that_runs_again_writes_again,
-    what_does_not_exist_is_named_before_it_is_deployed,
-    what_does_not_exist_fails_its_node,
-    a_variable_is_set_by_a_node,
-    a_secret_stays_one,
-    a_team_has_its_own_variable,
-    a_value_is_checked_against_a_structure,
-    kinds_describe_themselves,
+    another_attempt_writes_again,
 );
-
-/// The report of a run of these nodes, one after the other, behind a trigger (1).
-async fn run(api: &Api, nodes: &[(&str, Value)], input: Value) -> Value {
-    let mut chain = vec![("manual_trigger", json!({}))];
-    chain.extend_from_slice(nodes);
-    let workflow = api.workflow_with("Data", graphs::chain(&chain)).await;
-    let run = api
-        .start(&workflow, json!({ "upstreamOutputs": { "1": input } }))
-        .await;
-    api.ended(&run).await
-}
-
-/// The outputs of the nodes of such a run by id, which must succeed.
-async fn outputs(api: &Api, nodes: &[(&str, Value)], input: Value) -> Vec<Value> {
-    let report = run(api, nodes, input).await;
-    assert_eq!(report["status"], "succeeded", "{report}");
-    let shown = report["nodes"].as_array().unwrap();
-    std::iter::once(&Value::Null)
-        .chain(shown.iter().map(|node| &node["output"]))
-        .cloned()
-        .collect()
-}
-
-/// The code and the message of the failure of one node behind a trigger.
-async fn failure(api: &Api, kind: &str, params: Value, input: Value) -> (String, String) {
-    let report = run(api, &[(kind, params)], input).await;
-    assert_eq!(report["status"], "failed", "{report}");
-    let error = &report["nodes"][1]["error"];
-    (text(&error["code"]), text(&error["message"]))
-}
-
-/// A database of products; its id and schema.
-async fn products(world: &World) -> (String, Value) {
-    let columns = json!([
-        { "name": "sku", "type": "text", "uniqueKey": true },
-        { "name": "price", "type": "number", "required": true },
-        { "name": "since", "type": "date", "indexed": true },
-        { "name": "größe", "type": "text" },
-    ]);
-    let table = create(world, columns).await;
-    (text(&table["id"]), table)
-}
 
 fn without_times(row: &Value) -> Value {
     let mut row = row.clone();
@@ -225,7 +177,7 @@ async fn what_rows_cannot_be_is_named(world: &World) {
         (json!({}), invalid, "price must have a value"),
         (json!({ "sku": "a", "price": 2 }), "CONFLICT", "unique key sku"),
     ] {
-        let params = json!({ "databaseId": id, "row": "{{1}}" });
+        let params = json!({ "databaseId": id, "row": "{{$node(1)}}" });
         let (found, message) = failure(&world.api, "database_insert", params, row.clone()).await;
         assert_eq!(found, code, "{row}: {message}");
         assert!(message.contains(part), "{row}: {message}");
@@ -350,7 +302,7 @@ async fn ten_thousand_rows_go_in_at_once(world: &World) {
     assert_eq!(shown[4]["rows"][0]["n"], 9_999);
 }
 
-async fn a_failed_node_that_runs_again_writes_again(world: &World) {
+async fn another_attempt_writes_again(world: &World) {
     let (id, _) = products(world).await;
     let insert = json!({ "databaseId": id, "row": { "price": "{{1.price}}" } });
     let report = run(&world.api, &[("database_insert", insert)], json!({ "price": 5 })).await;
@@ -364,270 +316,4 @@ async fn a_failed_node_that_runs_again_writes_again(world: &World) {
     );
     let rows = world.api.get(format!("/databases/{id}/rows")).await.body(200);
     assert_eq!(rows["count"], 2, "an attempt of its own writes of its own");
-}
-
-async fn what_does_not_exist_is_named_before_it_is_deployed(world: &World) {
-    let (id, _) = products(world).await;
-    let stranger = world.stranger().await;
-    for id in [id.as_str(), "db_00000000000000000000000000"] {
-        let nodes = graphs::chain(&[
-            ("manual_trigger", json!({})),
-            ("database_query", json!({ "databaseId": id })),
-            ("database_query", json!({ "databaseId": "{{1.id}}" })),
-            (
-                "structure_validate",
-                json!({ "structureId": "struct_none", "value": {} }),
-            ),
-        ]);
-        let workflow = stranger.workflow_with("Foreign", nodes).await;
-        let result = stranger
-            .post(format!("/workflows/{workflow}/validate"), json!({}))
-            .await
-            .data(200);
-        assert_eq!(
-            result,
-            json!({ "valid": false, "issues": [
-                "nodes[2].params.databaseId: must be the id of a database of the organization",
-                "nodes[4].params.structureId: must be the id of a structure of the organization",
-            ] })
-        );
-        let refused = stranger
-            .post(format!("/workflows/{workflow}/deploy"), json!({}))
-            .await
-            .error(400, "TOPOLOGY_INVALID");
-        assert_eq!(
-            refused["details"][0]["path"], "nodes[2].params.databaseId",
-            "{refused}"
-        );
-    }
-    let nodes = graphs::chain(&[
-        ("manual_trigger", json!({})),
-        ("database_query", json!({ "databaseId": id })),
-    ]);
-    let workflow = world.api.workflow_with("Own", nodes).await;
-    let deploy = format!("/workflows/{workflow}/deploy");
-    let _ = world.api.post(&deploy, json!({})).await.data(200);
-    let _ = world.api.delete(format!("/databases/{id}")).await.data(200);
-    world
-        .api
-        .post(&deploy, json!({}))
-        .await
-        .error(400, "TOPOLOGY_INVALID");
-}
-
-async fn what_does_not_exist_fails_its_node(world: &World) {
-    let (id, _) = products(world).await;
-    let stranger = world.stranger().await;
-    let row = json!({ "price": 1 });
-    for (kind, more) in [
-        ("database_insert", json!({ "row": row })),
-        ("database_get", json!({ "match": row })),
-        ("database_query", json!({})),
-        ("database_update", json!({ "match": row, "row": row })),
-        ("database_upsert", json!({ "match": row, "row": row })),
-        ("database_delete", json!({ "filters": [] })),
-    ] {
-        let mut params = more;
-        params["databaseId"] = json!("{{1.id}}");
-        for id in [&id, "db_none", ""] {
-            let (code, message) = failure(&stranger, kind, params.clone(), json!({ "id": id })).await;
-            assert_eq!(code, "NOT_FOUND", "{kind} {id}: {message}");
-        }
-        let (code, _) = failure(&stranger, kind, params, json!({ "id": 5 })).await;
-        assert_eq!(code, "EXPRESSION_ERROR");
-    }
-    let rows = world.api.get(format!("/databases/{id}/rows")).await.body(200);
-    assert_eq!(rows["count"], 0);
-    let params = json!({ "structureId": "{{1.id}}", "value": {} });
-    let (code, _) = failure(
-        &stranger,
-        "structure_validate",
-        params,
-        json!({ "id": "struct_none" }),
-    )
-    .await;
-    assert_eq!(code, "NOT_FOUND");
-}
-
-async fn variable(world: &World, name: &str) -> Value {
-    let list = world.api.get("/variables").await.data(200);
-    let found = list
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|variable| variable["name"] == name);
-    found.cloned().unwrap_or_default()
-}
-
-async fn a_variable_is_set_by_a_node(world: &World) {
-    let set = |value: Value| [("variable_set", json!({ "name": "LAST_ORDER", "value": value }))];
-    let shown = outputs(&world.api, &set(json!("{{1.id}} 🧾")), json!({ "id": "o-1" })).await;
-    let made = variable(world, "LAST_ORDER").await;
-    assert_eq!(
-        shown[2],
-        json!({ "name": "LAST_ORDER", "updatedAt": made["updatedAt"] })
-    );
-    assert_eq!(
-        (&made["value"], &made["isSecret"], &made["teamId"]),
-        (&json!("o-1 🧾"), &json!(false), &Value::Null)
-    );
-    for (value, stored) in [(json!(7), "7"), (json!({ "a": [true] }), r#"{"a":[true]}"#)] {
-        let _ = outputs(&world.api, &set(value), json!({})).await;
-        assert_eq!(variable(world, "LAST_ORDER").await["value"], stored);
-    }
-    let trail = world.api.get("/activity?targetType=variable").await.data(200);
-    let told: Vec<(&Value, &Value)> = trail["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|entry| (&entry["action"], &entry["actorUserId"]))
-        .collect();
-    let (updated, created) = (json!("variable.updated"), json!("variable.created"));
-    assert_eq!(
-        told,
-        [
-            (&updated, &Value::Null),
-            (&updated, &Value::Null),
-            (&created, &Value::Null)
-        ]
-    );
-    for (name, value) in [
-        ("1ST", json!("x")),
-        ("Ä", json!("x")),
-        ("", json!("x")),
-        ("BLANK", json!(" ")),
-        ("LONG", json!("x".repeat(262_145))),
-    ] {
-        let params = json!({ "name": "{{1.name}}", "value": "{{1.value}}" });
-        let input = json!({ "name": name, "value": value });
-        let (code, message) = failure(&world.api, "variable_set", params, input).await;
-        assert_eq!(code, "VALIDATION_ERROR", "{name}: {message}");
-    }
-    let params = json!({ "name": "NULL", "value": "{{1.missing}}" });
-    assert_eq!(
-        failure(&world.api, "variable_set", params, json!({})).await.0,
-        "EXPRESSION_ERROR"
-    );
-    assert_eq!(
-        world
-            .api
-            .get("/variables")
-            .await
-            .data(200)
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
-}
-
-async fn a_secret_stays_one(world: &World) {
-    let body = json!({ "value": "old secret", "isSecret": true });
-    let _ = world.api.put("/variables/TOKEN", body).await.data(201);
-    let nodes = [("variable_set", json!({ "name": "TOKEN", "value": "{{1.token}}" }))];
-    let shown = outputs(&world.api, &nodes, json!({ "token": "brand new" })).await;
-    assert_eq!(shown[2]["name"], "TOKEN");
-    let secret = variable(world, "TOKEN").await;
-    assert_eq!(
-        (&secret["isSecret"], &secret["value"]),
-        (&json!(true), &Value::Null)
-    );
-    let says = [(
-        "set",
-        json!({ "fields": { "said": "<{{$vars.TOKEN}}>", "same": "{{$vars.TOKEN == 'brand new'}}" } }),
-    )];
-    let shown = outputs(&world.api, &says, json!({})).await;
-    assert_eq!(shown[2], json!({ "said": "<***>", "same": true }));
-    let (code, message) = failure(
-        &world.api,
-        "variable_set",
-        nodes[0].1.clone(),
-        json!({ "token": "short" }),
-    )
-    .await;
-    assert_eq!(code, "VALIDATION_ERROR");
-    assert!(message.contains("at least 6"), "{message}");
-}
-
-async fn a_team_has_its_own_variable(world: &World) {
-    let body = json!({ "value": "team's", "teamId": world.team });
-    let _ = world.api.put("/variables/WHERE", body).await.data(201);
-    let nodes = [(
-        "variable_set",
-        json!({ "name": "WHERE", "value": "set by a node" }),
-    )];
-    let _ = outputs(&world.api, &nodes, json!({})).await;
-    let only = variable(world, "WHERE").await;
-    assert_eq!(
-        (&only["value"], &only["teamId"]),
-        (&json!("set by a node"), &json!(world.team)),
-        "it is the one that $vars.WHERE gives"
-    );
-    assert_eq!(
-        world
-            .api
-            .get("/variables")
-            .await
-            .data(200)
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
-}
-
-async fn a_value_is_checked_against_a_structure(world: &World) {
-    let fields = json!([
-        { "name": "email", "type": "email", "required": true },
-        { "name": "größe", "type": "integer" },
-    ]);
-    let structure = world
-        .api
-        .post("/structures", json!({ "name": "Customer", "fields": fields }))
-        .await
-        .data(201);
-    let check = |value: &str| {
-        (
-            "structure_validate",
-            json!({ "structureId": structure["id"], "value": value }),
-        )
-    };
-    let nodes = [check("{{1.right}}"), check("{{1.wrong}}"), check("{{1.missing}}")];
-    let input = json!({
-        "right": { "email": "a@example.com", "größe": 1, "more": true },
-        "wrong": { "größe": 1.5 },
-    });
-    let shown = outputs(&world.api, &nodes, input).await;
-    assert_eq!(shown[2], json!({ "valid": true, "issues": [] }));
-    assert_eq!(
-        shown[3],
-        json!({ "valid": false, "issues": [
-            { "path": "email", "message": "must have a value" },
-            { "path": "größe", "message": "must be a whole number of 64 bits" },
-        ] })
-    );
-    assert_eq!(
-        shown[4],
-        json!({ "valid": false, "issues": [{ "path": "", "message": "must be an object" }] })
-    );
-}
-
-async fn kinds_describe_themselves(world: &World) {
-    for kind in [
-        "database_insert",
-        "database_get",
-        "database_query",
-        "database_update",
-        "database_upsert",
-        "database_delete",
-        "variable_set",
-        "structure_validate",
-    ] {
-        let spec = world.api.get(format!("/catalog/nodes/{kind}")).await.data(200);
-        assert_eq!(spec["routes"], json!(["normal", "fallback", "error"]));
-        assert!(text(&spec["description"]).contains("Output: "), "{spec}");
-        let workflow = world.api.workflow(kind).await;
-        let op = json!([{ "op": "add_node", "tempId": "n", "kind": kind, "params": spec["example"] }]);
-        let _ = world.api.edit(&workflow, op).await;
-    }
 }

@@ -1,0 +1,294 @@
+//! What `run_workflow` does: starts a run of another workflow, once, however often the node is executed.
+//!
+//! A node that waits needs no memory: its run is parked, and the end of the other run, which names it, wakes it
+//! (`ending.rs`). The run is found again by a key made of the waiting run, its attempt, the node, the time at which
+//! that began and its attempt, so a crash between its start and the parking starts no second one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::failure::NodeError;
+use engine::graph::Graph;
+use engine::start::{Start, StartFrom};
+use serde_json::{Value, json};
+use tokio::sync::SetOnce;
+use tokio::time::sleep;
+
+use super::key::{KEY_LIFETIME_MS, service_key};
+use crate::clock;
+use crate::functions::{DraftOf, freeze};
+use crate::nodes::{
+    BoxFuture, CallMode, CalledVersion, Executed, Execution, Executor, Registry, WorkflowCall,
+};
+use crate::runtime::{
+    End, GraphRef, Lineage, Parent, ReportError, Runtime, StartRun, StartRunError, Started, Trigger,
+};
+use crate::store::{IdempotencyKey, Organization, Store, StoreError};
+
+/// How many runs may call one another: the one that nobody called, and so many below it.
+pub const MAX_DEPTH: u32 = 16;
+/// The code of a node whose run failed, was cancelled or could not start.
+const CHILD_FAILED: &str = "CHILD_FAILED";
+const DEPTH_LIMIT: &str = "DEPTH_LIMIT";
+/// Before a start that was refused for the moment is tried again; the node's time-out ends that.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(250);
+
+/// Executes `run_workflow`, once it knows the runtime that executes it.
+#[derive(Clone, Default)]
+pub struct WorkflowCalls {
+    reach: Arc<SetOnce<Reach>>,
+}
+
+/// What calls reach.
+struct Reach {
+    store: Store,
+    runtime: Runtime,
+    registry: Arc<Registry>,
+}
+
+impl WorkflowCalls {
+    /// Lets calls that wait for it begin.
+    pub(super) fn serve(&self, store: Store, runtime: Runtime, registry: Arc<Registry>) {
+        // It is set once, when the process starts.
+        let _first = self.reach.set(Reach {
+            store,
+            runtime,
+            registry,
+        });
+    }
+}
+
+impl Executor for WorkflowCalls {
+    fn execute(&self, execution: Execution) -> BoxFuture<'_, Result<Executed, NodeError>> {
+        Box::pin(async move { self.reach.wait().await.call(execution).await })
+    }
+}
+
+impl Reach {
+    async fn call(&self, execution: Execution) -> Result<Executed, NodeError> {
+        let call: WorkflowCall = serde_json::from_value(execution.request.clone())
+            .map_err(|error| NodeError::expression(format!("the parameters cannot be used: {error}")))?;
+        let organization_id = &*execution.organization_id;
+        let key = call_key(&execution);
+        let before = self
+            .store
+            .idempotent_run(organization_id, &call.workflow_id, &key)
+            .await;
+        let run_id = match before.map_err(unreachable)? {
+            Some(before) => before.run_id,
+            None => match self.start(&execution, &call, key).await? {
+                Started {
+                    ended: Some(state),
+                    run_id,
+                    ..
+                } if call.mode == CallMode::Wait => return ended(&run_id, End::of(&state)),
+                started => started.run_id,
+            },
+        };
+        match call.mode {
+            CallMode::Fire => Ok(Executed::Output(fired(&run_id))),
+            CallMode::Wait => self.park(organization_id, &run_id, call.patience_ms).await,
+        }
+    }
+
+    /// Lets the node wait for a run, unless that has ended already: then nobody tells of it any more.
+    async fn park(
+        &self,
+        organization_id: &str,
+        run_id: &str,
+        patience_ms: Option<u64>,
+    ) -> Result<Executed, NodeError> {
+        let run = self
+            .store
+            .run(organization_id, run_id)
+            .await
+            .map_err(unreachable)?;
+        if run.status.is_terminal() {
+            let report = self.runtime.report(organization_id, run_id).await;
+            let report = report.map_err(|error| match error {
+                ReportError::Store(error) => unreachable(error),
+                error => failed(format!("run {run_id} cannot be read: {error}")),
+            })?;
+            return ended(run_id, End::of(&report.state));
+        }
+        let due_at_ms = patience_ms.map(|patience| clock::now_ms().saturating_add_unsigned(patience));
+        Ok(Executed::Parked { due_at_ms })
+    }
+
+    /// Starts the run, however long that is refused for the moment.
+    async fn start(
+        &self,
+        execution: &Execution,
+        call: &WorkflowCall,
+        key: String,
+    ) -> Result<Started, NodeError> {
+        let lineage = self.lineage(execution, call.mode).await?;
+        let run = self.run(execution, call, lineage, key).await?;
+        loop {
+            match self.runtime.start_run(run.clone()).await {
+                Err(StartRunError::Overloaded | StartRunError::Unavailable) => sleep(TRY_AGAIN_AFTER).await,
+                started => {
+                    return started.map_err(|error| failed(format!("the workflow cannot be run: {error}")));
+                }
+            }
+        }
+    }
+
+    async fn lineage(&self, execution: &Execution, mode: CallMode) -> Result<Lineage, NodeError> {
+        let (organization_id, run_id) = (&*execution.organization_id, &*execution.run_id);
+        let own = self.runtime.lineage(organization_id, run_id).await;
+        let own = own.map_err(|error| failed(format!("the calling run cannot be read: {error}")))?;
+        if own.depth >= MAX_DEPTH {
+            let message = format!("runs call one another at most {MAX_DEPTH} levels deep");
+            return Err(NodeError::new(DEPTH_LIMIT, message));
+        }
+        let parent = Parent {
+            run_id: run_id.to_owned(),
+            node: execution.key.node,
+            iteration: execution.key.iteration.to_string(),
+            started_at_ms: execution.started_at_ms,
+            attempt: execution.attempt,
+        };
+        Ok(Lineage {
+            depth: own.depth + 1,
+            by_error: own.by_error,
+            parent: (mode == CallMode::Wait).then_some(parent),
+        })
+    }
+
+    /// The run to start, or why there is none.
+    async fn run(
+        &self,
+        execution: &Execution,
+        call: &WorkflowCall,
+        lineage: Lineage,
+        key: String,
+    ) -> Result<StartRun, NodeError> {
+        let callee = self.callee(&execution.organization_id, call).await?;
+        if let Some(refusal) = callee.organization.refusal() {
+            return Err(failed(refusal.sentence()));
+        }
+        let input = match &call.input {
+            Value::Null => json!({}),
+            input => input.clone(),
+        };
+        Ok(StartRun {
+            organization_id: callee.organization.id.clone(),
+            workflow_id: call.workflow_id.clone(),
+            workflow_name: callee.name,
+            graph: callee.graph,
+            version_no: callee.version_no,
+            start: Start {
+                attempt: 1,
+                from: StartFrom::Kind("workflow_trigger".to_owned()),
+                input: Arc::new(input),
+                seeds: Vec::new(),
+                timeout_ms: callee.execution_timeout_ms.map(i64::unsigned_abs),
+            },
+            trigger: Trigger {
+                kind: "workflow".to_owned(),
+                ..Trigger::default()
+            },
+            idempotency: Some(IdempotencyKey {
+                key,
+                body_hash: Vec::new(),
+                expires_at: clock::now_ms() + KEY_LIFETIME_MS,
+            }),
+            tick: None,
+            lineage,
+            created_by: None,
+            metered: callee.organization.is_metered(),
+            actor: None,
+        })
+    }
+
+    async fn callee(&self, organization_id: &str, call: &WorkflowCall) -> Result<Callee, NodeError> {
+        let workflow_id = &call.workflow_id;
+        let unknown = |error| match error {
+            StoreError::NotFound(_) => failed(format!("there is no workflow {workflow_id}")),
+            error => unreachable(error),
+        };
+        if call.version == CalledVersion::Draft {
+            let workflow = self
+                .store
+                .workflow(organization_id, workflow_id)
+                .await
+                .map_err(unknown)?;
+            let organization = self.store.organization(organization_id).await;
+            let draft: Graph = serde_json::from_slice(&workflow.draft.graph)
+                .map_err(|_| failed(format!("the draft of {workflow_id} cannot be read")))?;
+            let of = DraftOf {
+                organization_id,
+                workflow_id,
+            };
+            let frozen = freeze(&self.store, &self.registry, of, &draft, &workflow.draft.graph).await;
+            return Ok(Callee {
+                name: workflow.name,
+                graph: GraphRef::Frozen(frozen.map_err(unreachable)?),
+                version_no: None,
+                execution_timeout_ms: workflow.execution_timeout_ms,
+                organization: organization.map_err(unreachable)?,
+            });
+        }
+        let live = self.store.live_workflow(organization_id, workflow_id).await;
+        let workflow = live
+            .map_err(unknown)?
+            .ok_or_else(|| failed(format!("workflow {workflow_id} is not deployed")))?;
+        if !workflow.active {
+            return Err(failed(format!("workflow {workflow_id} is not active")));
+        }
+        Ok(Callee {
+            name: workflow.name,
+            graph: GraphRef::Stored(workflow.deployment.content_hash),
+            version_no: Some(workflow.deployment.version_no),
+            execution_timeout_ms: workflow.execution_timeout_ms,
+            organization: workflow.organization,
+        })
+    }
+}
+
+/// What is to run.
+struct Callee {
+    name: String,
+    graph: GraphRef,
+    version_no: Option<i64>,
+    execution_timeout_ms: Option<i64>,
+    organization: Organization,
+}
+
+/// The key of the run that one attempt at a node starts.
+fn call_key(execution: &Execution) -> String {
+    let (started, attempt) = (execution.started_at_ms, execution.attempt);
+    service_key(&format!(
+        "call {} {started} {attempt}",
+        execution.idempotency_key()
+    ))
+}
+
+/// What a node that does not wait outputs.
+fn fired(run_id: &str) -> Value {
+    json!({ "runId": run_id, "status": "queued", "output": null })
+}
+
+fn ended(run_id: &str, end: Option<End>) -> Result<Executed, NodeError> {
+    let end = end.ok_or_else(|| failed(format!("run {run_id} has not ended")))?;
+    outcome(run_id, end).map(Executed::Output)
+}
+
+/// What a node that waited is told of the run.
+pub(super) fn outcome(run_id: &str, end: End) -> Result<Value, NodeError> {
+    match end {
+        End::Succeeded { output } => Ok(json!({ "runId": run_id, "status": "succeeded", "output": output })),
+        End::Failed { code, message, .. } => Err(failed(format!("{run_id} failed: {code}: {message}"))),
+        End::Cancelled => Err(failed(format!("{run_id} was cancelled"))),
+    }
+}
+
+fn failed(message: impl Into<String>) -> NodeError {
+    NodeError::new(CHILD_FAILED, message)
+}
+
+fn unreachable(error: StoreError) -> NodeError {
+    tracing::warn!(%error, "a workflow could not be called");
+    NodeError::new("ENGINE_ERROR", "the database cannot be reached")
+}

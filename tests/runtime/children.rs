@@ -1,0 +1,134 @@
+//! Runs that wait for other runs: without memory, without a place, and across processes.
+
+use std::time::Duration;
+
+use core_service::runtime::{RuntimeConfig, StartRunError};
+use core_service::store::{Actor, Draft, NewWorkflow, RunStatus};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::graphs::{after_trigger, frozen, probe, set, start, wait};
+use crate::world::{PATIENCE, Process, World, quick};
+
+on_both_databases!(
+    a_run_that_waits_for_another_is_no_memory,
+    calls_need_no_place_that_their_callers_take,
+    a_call_survives_the_process_of_its_caller,
+    a_child_outlives_a_crash_between_its_start_and_the_wait,
+);
+
+/// A workflow whose draft is this graph.
+async fn workflow(world: &World, graph: &Value) -> String {
+    let draft = Draft {
+        graph: serde_json::to_vec(graph).unwrap(),
+        hash: frozen(graph).content_hash,
+        node_count: 1,
+    };
+    let new = NewWorkflow {
+        name: "Callee",
+        description: None,
+        team_id: None,
+        folder_id: None,
+        draft: &draft,
+    };
+    let created = world
+        .store
+        .create_workflow(&Actor::default(), &world.organization_id, &new)
+        .await;
+    created.unwrap().id
+}
+
+/// A graph that calls a workflow's draft.
+fn calling(workflow_id: &str) -> Value {
+    let params = json!({ "workflowId": workflow_id, "version": "draft" });
+    after_trigger(&[("run_workflow", params, json!({})), set(json!({ "after": true }))])
+}
+
+/// The only run of a workflow, once there is one.
+async fn only_run(world: &World, workflow_id: &str) -> String {
+    let look = async {
+        loop {
+            let listed = world
+                .store
+                .list_runs(&world.organization_id, workflow_id, None, None, 10);
+            if let [run] = listed.await.unwrap().as_slice() {
+                return run.id.clone();
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, look).await.expect("exactly one run")
+}
+
+async fn call(world: &World, process: &Process, workflow_id: &str) -> String {
+    let begin = start(&world.organization_id, &calling(workflow_id), json!({}));
+    process.start(begin).await.unwrap().run_id
+}
+
+async fn a_run_that_waits_for_another_is_no_memory(world: &World) {
+    let process = world.process().await;
+    let callee = workflow(world, &after_trigger(&[probe("wait")])).await;
+    let caller = call(world, &process, &callee).await;
+    let asleep = world
+        .run_when(&caller, |run| run.status == RunStatus::Waiting)
+        .await;
+    assert_eq!(asleep.process_id, None);
+    world.probe.begun(1).await;
+    assert_eq!(process.runtime.metrics().runs_live, 1, "the called run alone");
+    world.probe.open(1);
+    assert_eq!(world.ended(&caller).await.status, RunStatus::Succeeded);
+    assert_eq!(world.probe.count(), 1);
+}
+
+async fn calls_need_no_place_that_their_callers_take(world: &World) {
+    let process = world
+        .process_with(RuntimeConfig {
+            live_runs_per_organization: 1,
+            executions_per_organization: 1,
+            ..quick()
+        })
+        .await;
+    let last = workflow(world, &after_trigger(&[probe("ok")])).await;
+    let between = workflow(world, &calling(&last)).await;
+    let mut callers = Vec::new();
+    while callers.len() < 5 {
+        let begin = start(&world.organization_id, &calling(&between), json!({}));
+        match process.start(begin).await {
+            Ok(started) => callers.push(started.run_id),
+            Err(StartRunError::Overloaded) => sleep(Duration::from_millis(5)).await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    for caller in callers {
+        assert_eq!(world.ended(&caller).await.status, RunStatus::Succeeded);
+    }
+    assert_eq!(world.probe.count(), 5);
+}
+
+async fn a_call_survives_the_process_of_its_caller(world: &World) {
+    let first = world.process().await;
+    let callee = workflow(world, &after_trigger(&[wait(700), probe("ok")])).await;
+    let caller = call(world, &first, &callee).await;
+    let child = only_run(world, &callee).await;
+    first.crash();
+    let _second = world.process().await;
+    assert_eq!(world.ended(&child).await.status, RunStatus::Succeeded);
+    assert_eq!(world.ended(&caller).await.status, RunStatus::Succeeded);
+    assert_eq!(world.probe.count(), 1);
+    assert_eq!(only_run(world, &callee).await, child);
+}
+
+async fn a_child_outlives_a_crash_between_its_start_and_the_wait(world: &World) {
+    // The process dies as soon as the child is there, now before and now after its caller is known to wait.
+    for _ in 0..5 {
+        let first = world.process().await;
+        let callee = workflow(world, &after_trigger(&[wait(300)])).await;
+        let begin = start(&world.organization_id, &calling(&callee), json!({}));
+        let started = first.start(begin).await.unwrap();
+        let child = only_run(world, &callee).await;
+        first.crash();
+        let _second = world.process().await;
+        assert_eq!(world.ended(&started.run_id).await.status, RunStatus::Succeeded);
+        assert_eq!(only_run(world, &callee).await, child);
+    }
+}
