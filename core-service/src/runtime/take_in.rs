@@ -286,6 +286,7 @@ fn goes_on(events: &[Event]) -> bool {
         | EventBody::ItemStarted { .. } => true,
         EventBody::RunStarted(_)
         | EventBody::NodeSkipped { .. }
+        | EventBody::NodeLogged { .. }
         | EventBody::NodeCancelled { .. }
         | EventBody::RunResumed { .. }
         | EventBody::RunFinished { .. }

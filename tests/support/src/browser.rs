@@ -55,7 +55,7 @@ impl Browser {
         let address = free_address();
         let log = directory.path().join("log");
         let arguments = [format!("--port={}", address.port())];
-        let process = Process::start(driver, &arguments, directory.path(), &log);
+        let process = Process::start(driver, &arguments, &[], directory.path(), &log);
         let client = HttpClient::new(address, None);
         let ready = until(async || {
             let answer = exchange(&client, Method::GET, "/status", None).await.ok()?;

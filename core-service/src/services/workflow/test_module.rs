@@ -22,7 +22,7 @@ use super::resolve::roots;
 use super::{Workflows, graph};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
-use crate::nodes::{Executed, Execution};
+use crate::nodes::{Executed, Execution, Log};
 use crate::runtime::{Report, ReportError};
 use crate::services::run::start;
 use crate::store::Workflow;
@@ -109,6 +109,7 @@ impl Workflows {
             connection_id: node.connection_id.clone(),
             request,
             timeout_ms: node.config.timeout_ms(),
+            log: Log::default(),
         };
         match self.services.runtime.execute(execution).await? {
             Executed::Output(output) => Ok(output),
