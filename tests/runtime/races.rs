@@ -24,7 +24,7 @@ on_both_databases!(
 );
 
 /// Races that are run at once.
-const AT_ONCE: usize = 100;
+const AT_ONCE: usize = 20;
 const NODE: i64 = 2;
 
 #[expect(
@@ -33,7 +33,7 @@ const NODE: i64 = 2;
 )]
 fn rounds() -> usize {
     let races = std::env::var("SWITCHYARD_TEST_RACES").ok();
-    let races = races.map_or(300, |races| races.parse::<usize>().expect("a number of races"));
+    let races = races.map_or(100, |races| races.parse::<usize>().expect("a number of races"));
     races.div_ceil(AT_ONCE)
 }
 
