@@ -24,9 +24,9 @@ pub(crate) struct Failure {
     pub reason: ErrorReason,
     pub message: String,
     pub details: Vec<ErrorDetail>,
-    base_url: Option<String>,
+    base_url: Option<Box<str>>,
     retry_after_s: Option<i64>,
-    run_id: Option<String>,
+    run_id: Option<Box<str>>,
     headers: Box<HeaderMap>,
     /// What is for the log alone.
     cause: Option<Box<str>>,
@@ -84,9 +84,9 @@ impl Failure {
                 message: self.message,
                 request_id: id.as_str().to_owned(),
                 details: self.details,
-                base_url: self.base_url,
+                base_url: self.base_url.map(String::from),
                 retry_after_s: self.retry_after_s,
-                run_id: self.run_id,
+                run_id: self.run_id.map(String::from),
             }),
         };
         let mut response = Response::new(Body::from(serde_json::to_vec(&body).unwrap_or_default()));
@@ -130,8 +130,9 @@ impl From<Status> for Failure {
 }
 
 /// What the core adds to a reason under a name.
-fn metadata_of(details: &ErrorDetails, name: &str) -> Option<String> {
-    details.error_info()?.metadata.get(name).cloned()
+fn metadata_of(details: &ErrorDetails, name: &str) -> Option<Box<str>> {
+    let told = details.error_info()?.metadata.get(name)?;
+    Some(told.as_str().into())
 }
 
 /// A status and what caused it.
