@@ -202,7 +202,10 @@ impl Api {
                 return report;
             }
             let expected = statuses.join(" or ");
-            assert!(started.elapsed() <= PATIENCE, "the run is not yet {expected}: {report}");
+            assert!(
+                started.elapsed() <= PATIENCE,
+                "the run is not yet {expected}: {report}"
+            );
             tokio::time::sleep(PAUSE).await;
         }
     }
