@@ -18,3 +18,6 @@ pub const DOMAIN: &str = "switchyard";
 
 /// Key in `google.rpc.ErrorInfo.metadata` that holds the right region's address.
 pub const BASE_URL: &str = "base_url";
+
+/// Key in `google.rpc.ErrorInfo.metadata` that holds the run an error is about.
+pub const RUN_ID: &str = "run_id";

@@ -8,6 +8,7 @@ use contract::v1::Scope;
 
 use crate::auth::{ApiKeyText, KeyHasher};
 use crate::config::ServeOptions;
+use crate::people::AnswerLinks;
 use crate::secret::{MasterKeySource, Secret, SecretError, Vault, read_private, write_private};
 use crate::store::{Founding, FoundingKey, Store, StoreError};
 
@@ -40,6 +41,8 @@ pub struct Secrets {
     pub vault: Vault,
     /// Hashes API keys.
     pub hasher: KeyHasher,
+    /// Makes and reads the links by which people answer runs.
+    pub answer_links: AnswerLinks,
     /// What AdminService asks for.
     pub operator_token: Secret,
 }
@@ -69,7 +72,8 @@ pub fn make_data_directory(path: &Path) -> Result<(), BootstrapError> {
 /// When a file or the database cannot be used, or the master key is not the one that the other nodes use.
 pub async fn secrets(options: &ServeOptions, store: &Store) -> Result<Secrets, BootstrapError> {
     let vault = Vault::open(store.clone(), master_key_source(options)).await?;
-    let hasher = KeyHasher::new(&vault.key_hash_secret().await?);
+    let own = vault.key_hash_secret().await?;
+    let (hasher, answer_links) = (KeyHasher::new(&own), AnswerLinks::new(&own));
     let operator_token = match &options.operator_token {
         Some(token) => token.clone(),
         None => operator_token(&options.data_dir.join(OPERATOR_TOKEN_FILE))?,
@@ -77,6 +81,7 @@ pub async fn secrets(options: &ServeOptions, store: &Store) -> Result<Secrets, B
     Ok(Secrets {
         vault,
         hasher,
+        answer_links,
         operator_token,
     })
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use contract::errors::{BASE_URL, DOMAIN};
+use contract::errors::{BASE_URL, DOMAIN, RUN_ID};
 use contract::v1::ErrorReason;
 use contract::validation::Violation;
 use tonic::{Code, Status};
@@ -33,6 +33,7 @@ struct Refusal {
     message: String,
     violations: Vec<Violation>,
     base_url: Option<String>,
+    run_id: Option<String>,
     retry_after: Option<std::time::Duration>,
     allow: Option<String>,
     cause: Option<Cause>,
@@ -46,6 +47,7 @@ impl Error {
             message: message.into(),
             violations: Vec::new(),
             base_url: None,
+            run_id: None,
             retry_after: None,
             allow: None,
             cause: None,
@@ -108,6 +110,13 @@ impl Error {
         self
     }
 
+    /// Adds the run that it is about.
+    #[must_use]
+    pub fn with_run_id(mut self, run_id: impl Into<String>) -> Self {
+        self.0.run_id = Some(run_id.into());
+        self
+    }
+
     /// Adds the HTTP methods that are allowed instead.
     #[must_use]
     pub fn with_allow(mut self, methods: impl Into<String>) -> Self {
@@ -142,6 +151,7 @@ impl Error {
         let row = self.0.reason.row();
         let mut metadata = std::collections::HashMap::new();
         metadata.extend(self.0.base_url.map(|base_url| (BASE_URL.to_owned(), base_url)));
+        metadata.extend(self.0.run_id.map(|run_id| (RUN_ID.to_owned(), run_id)));
         let mut details = ErrorDetails::with_error_info(row.name, DOMAIN, metadata);
         for violation in self.0.violations {
             details.add_bad_request_violation(violation.path, violation.message);

@@ -52,6 +52,8 @@ pub enum Kind {
     Process,
     /// `sig_`: a message to a run, never shown to clients.
     Signal,
+    /// `hreq_`
+    HumanRequest,
 }
 
 impl Kind {
@@ -79,6 +81,7 @@ impl Kind {
             Self::Webhook => "wh",
             Self::Process => "proc",
             Self::Signal => "sig",
+            Self::HumanRequest => "hreq",
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod config;
 pub mod connectors;
 pub mod credentials;
 pub mod error;
+pub mod form;
 pub mod functions;
 pub mod id;
 pub mod javascript;
@@ -19,6 +20,7 @@ pub mod nodes;
 pub mod operations;
 pub mod outbound;
 pub mod pages;
+pub mod people;
 pub mod runtime;
 pub mod sandbox;
 pub mod secret;
@@ -50,6 +52,7 @@ use crate::nodes::http::HttpCaller;
 use crate::nodes::{Registry, RunWorkflow};
 use crate::operations::Health;
 use crate::outbound::Outbound;
+use crate::people::People;
 use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
 use crate::sandbox::{Sandbox, SandboxConfig, SandboxError};
 use crate::services::{Services, WebhookTargets};
@@ -136,6 +139,13 @@ impl Core {
             secrets.operator_token,
             options.regions(),
         );
+        let base_url: Arc<str> = options.base_url().into();
+        let people = People::new(
+            store.clone(),
+            runtime.clone(),
+            secrets.answer_links,
+            Arc::clone(&base_url),
+        );
         let services = Services {
             store: store.clone(),
             runtime: runtime.clone(),
@@ -145,13 +155,14 @@ impl Core {
             credentials,
             outbound,
             http,
-            targets: WebhookTargets::new(store.clone()),
+            targets: WebhookTargets::new(store.clone(), variables.clone()),
             vault: secrets.vault,
             variables,
+            people,
             gate: gate.clone(),
             hasher: secrets.hasher,
             region: options.region.as_str().into(),
-            base_url: options.base_url().into(),
+            base_url,
         };
         let health = Health::new().await;
         let routes = with_reflection(services.routes().add_service(health.service()))?;
@@ -216,8 +227,9 @@ impl Core {
         self.runtime.broken().await;
     }
 
-    /// Tells load balancers that no more requests should come.
+    /// Tells load balancers that no more requests should come, and callers who wait for runs to wait no longer.
     pub async fn announce_shutdown(&self) {
+        self.runtime.dismiss_callers();
         self.health.stop().await;
     }
 

@@ -26,6 +26,7 @@ pub(crate) struct Failure {
     pub details: Vec<ErrorDetail>,
     base_url: Option<String>,
     retry_after_s: Option<i64>,
+    run_id: Option<String>,
     headers: Box<HeaderMap>,
     /// What is for the log alone.
     cause: Option<Box<str>>,
@@ -39,6 +40,7 @@ impl Failure {
             details: Vec::new(),
             base_url: None,
             retry_after_s: None,
+            run_id: None,
             headers: Box::default(),
             cause: None,
         }
@@ -84,6 +86,7 @@ impl Failure {
                 details: self.details,
                 base_url: self.base_url,
                 retry_after_s: self.retry_after_s,
+                run_id: self.run_id,
             }),
         };
         let mut response = Response::new(Body::from(serde_json::to_vec(&body).unwrap_or_default()));
@@ -117,14 +120,18 @@ impl From<Status> for Failure {
             reason,
             message,
             details: violations(&details),
-            base_url: details
-                .error_info()
-                .and_then(|info| info.metadata.get(contract::errors::BASE_URL).cloned()),
+            base_url: metadata_of(&details, contract::errors::BASE_URL),
+            run_id: metadata_of(&details, contract::errors::RUN_ID),
             retry_after_s: retry_after(&details).or(unavailable),
             headers: Box::new(metadata::to_headers(status.metadata())),
             cause,
         }
     }
+}
+
+/// What the core adds to a reason under a name.
+fn metadata_of(details: &ErrorDetails, name: &str) -> Option<String> {
+    details.error_info()?.metadata.get(name).cloned()
 }
 
 /// A status and what caused it.

@@ -29,6 +29,7 @@ mod credits;
 mod failures;
 mod graphs;
 mod probe;
+mod races;
 mod requests;
 mod runs;
 mod starts;

@@ -44,6 +44,13 @@ impl Probe {
         self.gate.add_permits(executions);
     }
 
+    /// Takes back what was let go and did not go on.
+    pub(crate) fn shut(&self) {
+        while let Ok(permit) = self.gate.try_acquire() {
+            permit.forget();
+        }
+    }
+
     /// All executions begun so far, once there are at least so many.
     pub(crate) async fn begun(&self, at_least: usize) -> Vec<Execution> {
         let mut begun = self.begun.subscribe();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use core_service::nodes::RunWorkflow;
 use core_service::runtime::{
-    NoSurroundings, Report, Runtime, RuntimeConfig, StartRun, StartRunError, Started,
+    MetricsSnapshot, NoSurroundings, Report, Runtime, RuntimeConfig, StartRun, StartRunError, Started,
 };
 use core_service::store::{Actor, DatabaseUrl, Founding, Run, Store};
 use core_service::triggers::{Triggers, WorkflowCalls};
@@ -227,6 +227,18 @@ impl Process {
         let (organization_id, run_id) = (world.organization_id.clone(), run_id.to_owned());
         self.call(|runtime| async move { runtime.report(&organization_id, &run_id).await.unwrap() })
             .await
+    }
+
+    /// Waits until the process has counted so; it counts a moment after others can see what it wrote.
+    pub(crate) async fn counts(&self, wanted: impl Fn(&MetricsSnapshot) -> bool) {
+        let look = async {
+            while !wanted(&self.runtime.metrics()) {
+                tokio::time::sleep(LOOK_AGAIN_AFTER).await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, look).await.is_err() {
+            panic!("the process counts {:?}", self.runtime.metrics());
+        }
     }
 
     /// Ends the process as `kill -9` would: nothing is said to anybody.

@@ -31,6 +31,7 @@ mod endings;
 mod fixture;
 mod folders;
 mod functions;
+mod human_requests;
 mod idempotency;
 mod invitations;
 mod metering;

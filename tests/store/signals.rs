@@ -1,14 +1,18 @@
 //! Signals reach the driver of a run, or give the run one.
 
-use core_service::store::{ClaimCause, Driver, NewRun, RunChange, RunStatus, Store, Topic};
+use core_service::store::{ClaimCause, Driver, NewRun, RunChange, RunStatus, SignalDone, Store, Topic};
 
 use crate::fixture::{Fixture, summary};
+
+/// What came of a signal.
+const OUTCOME: &[u8] = b"\0done";
 
 on_both_databases!(
     a_signal_waits_until_its_effect_is_durable,
     a_signal_wakes_a_parked_run,
     a_run_is_not_parked_past_a_signal,
     a_finished_run_takes_none,
+    an_outcome_that_nobody_asks_for_is_forgotten,
     a_notification_reaches_every_subscriber,
 );
 
@@ -44,7 +48,7 @@ async fn a_signal_waits_until_its_effect_is_durable(fixture: &Fixture) {
 
     let change = RunChange {
         run_id,
-        signals_done: vec![first],
+        signals_done: vec![done(&first)],
         ..RunChange::default()
     };
     fixture.change(&lease, change).await;
@@ -52,6 +56,24 @@ async fn a_signal_waits_until_its_effect_is_durable(fixture: &Fixture) {
         store.pending_signals(&lease.process_id, 10).await.unwrap(),
         pending[1..]
     );
+    assert_eq!(
+        store.take_signal_outcome(&first).await.unwrap().as_deref(),
+        Some(OUTCOME)
+    );
+    assert_eq!(
+        store.take_signal_outcome(&first).await.unwrap(),
+        None,
+        "told once"
+    );
+    assert_eq!(store.take_signal_outcome(&second).await.unwrap(), None);
+}
+
+/// A signal that was acted upon.
+fn done(signal_id: &str) -> SignalDone {
+    SignalDone {
+        id: signal_id.to_owned(),
+        outcome: OUTCOME.to_owned(),
+    }
 }
 
 async fn a_signal_wakes_a_parked_run(fixture: &Fixture) {
@@ -100,7 +122,7 @@ async fn a_run_is_not_parked_past_a_signal(fixture: &Fixture) {
         1,
         "it is ready again at once"
     );
-    fixture.change(&lease, park(vec![signal])).await;
+    fixture.change(&lease, park(vec![done(&signal)])).await;
     assert!(
         store.claim_runs(&lease, 0, 10).await.unwrap().is_empty(),
         "now it may rest"
@@ -131,8 +153,33 @@ async fn a_finished_run_takes_none(fixture: &Fixture) {
             .unwrap(),
         None
     );
-    assert_eq!(store.delete_late_signals().await.unwrap(), 1);
-    assert_eq!(store.delete_late_signals().await.unwrap(), 0);
+    assert_eq!(store.delete_late_signals(0).await.unwrap(), 1);
+    assert_eq!(store.delete_late_signals(0).await.unwrap(), 0);
+}
+
+async fn an_outcome_that_nobody_asks_for_is_forgotten(fixture: &Fixture) {
+    let (store, organization) = (&fixture.store, fixture.organization_id());
+    let lease = fixture.lease().await;
+    let run = fixture.run("wf_1");
+    let run_id = run.id.clone();
+    fixture.start(&lease, vec![run]).await;
+    let signal = store
+        .send_signal(organization, &run_id, "x", b"")
+        .await
+        .unwrap()
+        .unwrap();
+    let change = RunChange {
+        run_id,
+        signals_done: vec![done(&signal)],
+        ..RunChange::default()
+    };
+    fixture.change(&lease, change).await;
+    assert_eq!(
+        store.delete_late_signals(0).await.unwrap(),
+        0,
+        "somebody may still ask"
+    );
+    assert_eq!(store.delete_late_signals(i64::MAX).await.unwrap(), 1);
 }
 
 async fn a_notification_reaches_every_subscriber(fixture: &Fixture) {

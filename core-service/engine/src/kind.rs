@@ -59,6 +59,11 @@ pub trait Pure: Send + Sync {
 pub trait External: Send + Sync {
     /// What the executor is given: the parameters with their templates evaluated.
     fn request(&self, scope: &dyn NodeScope) -> Result<Value, NodeError>;
+
+    /// The output of a node that was parked and got no answer in time; it fails as `NODE_TIMEOUT` when there is none.
+    fn timed_out(&self, _scope: &dyn NodeScope) -> Result<Option<Value>, NodeError> {
+        Ok(None)
+    }
 }
 
 /// Which of its edges a condition takes.

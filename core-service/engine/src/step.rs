@@ -48,7 +48,8 @@ pub enum Input {
         key: NodeKey,
         /// Which attempt, from the command that started it.
         attempt: u32,
-        /// When the node fails as `NODE_TIMEOUT` without a result, in epoch milliseconds.
+        /// When its time is over without a result, in epoch milliseconds: it fails as `NODE_TIMEOUT`, unless its kind
+        /// has an output for that.
         due_at_ms: Option<i64>,
     },
     /// A timer is due. One that fires late, early or twice does no harm.

@@ -8,6 +8,7 @@ mod database;
 mod function_call;
 pub mod http;
 mod http_request;
+pub mod human_input;
 mod js_code;
 mod parameters;
 mod request;
@@ -32,6 +33,7 @@ use self::app_module::{AppModule, Interpreter};
 use self::http::HttpCaller;
 use self::http_request::{HttpRequest, HttpRequests};
 use crate::connectors::Apps;
+use crate::form::Question;
 use crate::sandbox::Sandbox;
 use crate::store::Store;
 use crate::variables::Variables;
@@ -116,7 +118,14 @@ pub enum Executed {
     Output(Value),
     /// A person or another run brings the output later; until then the run needs no memory.
     Parked {
-        /// When the node fails as `NODE_TIMEOUT` without one, in epoch milliseconds.
+        /// When the node's time is over without one, in epoch milliseconds.
+        due_at_ms: Option<i64>,
+    },
+    /// As `Parked`, and people are asked for the output.
+    Asked {
+        /// What they are asked.
+        question: Box<Question>,
+        /// When the node's time is over without an answer, in epoch milliseconds.
         due_at_ms: Option<i64>,
     },
 }
@@ -143,14 +152,16 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// The engine's own kinds.
+    /// The engine's own kinds and those of this module.
     #[must_use]
     pub fn new() -> Self {
-        Self {
+        let mut registry = Self {
             kinds: engine::kind::Registry::pure(),
             executors: HashMap::new(),
             interpreter: None,
-        }
+        };
+        registry.add_executed(human_input::HumanInput, Arc::new(human_input::Park));
+        registry
     }
 
     /// Adds the kinds that run code of users.

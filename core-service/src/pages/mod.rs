@@ -3,6 +3,7 @@
 //! Such a link is a capability: no page is cached, framed, or told to other sites. Requests arrive through
 //! `PageService`, which leaves the [`crate::store::Actor`] on them.
 
+pub mod answer;
 pub mod connect;
 pub mod invitation;
 mod token;
@@ -14,6 +15,7 @@ use axum::response::{Html, IntoResponse, Response};
 use axum::{Extension, Router};
 
 use crate::credentials::Credentials;
+use crate::people::People;
 use crate::store::Store;
 
 /// Left on the answer to a request that is for no page.
@@ -21,16 +23,18 @@ use crate::store::Store;
 pub struct NoPage;
 
 /// All pages.
-pub fn router(store: &Store, credentials: &Credentials) -> Router {
+pub fn router(store: &Store, credentials: &Credentials, people: &People) -> Router {
     Router::new()
         .merge(invitation::router(store.clone()))
         .merge(connect::router(store.clone(), credentials.clone()))
+        .merge(answer::router(people.clone()))
         .method_not_allowed_fallback(async || (StatusCode::METHOD_NOT_ALLOWED, Extension(NoPage)))
         .fallback(async || (StatusCode::NOT_FOUND, Extension(NoPage)))
 }
 
 const STYLE: &str = "body{font:1.125rem/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem}\
-     input,select,button{font:inherit;padding:.5rem;margin:.25rem 0 1rem;width:100%;box-sizing:border-box}";
+     .text{white-space:pre-wrap}.wrong{color:#b00020;margin:-.75rem 0 1rem}\
+     input,select,textarea,button{font:inherit;padding:.5rem;margin:.25rem 0 1rem;width:100%;box-sizing:border-box}";
 
 /// A whole page. `title` is text; `body` is HTML, in which every text is [`escaped`].
 fn page(status: StatusCode, title: &str, body: &str) -> Response {

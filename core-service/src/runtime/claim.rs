@@ -20,6 +20,8 @@ use crate::store::{ClaimCause, ClaimOne, ClaimedRun, CommitError, Run, StoreErro
 const SIGNALS: i64 = 1_000;
 /// Expired keys and effects deleted in one transaction.
 const EXPIRED_KEYS: i64 = 5_000;
+/// How long what came of a signal is kept for whoever sent it, in milliseconds.
+const KEEP_OUTCOMES_MS: i64 = 600_000;
 /// How long what nodes wrote is remembered after its run has ended: one day.
 const EFFECTS_KEPT_MS: i64 = 86_400_000;
 
@@ -226,7 +228,9 @@ async fn tidy(shared: &Shared) {
         store
             .delete_effects(clock::now_ms() - EFFECTS_KEPT_MS, EXPIRED_KEYS)
             .await?;
-        store.delete_late_signals().await?;
+        store
+            .delete_late_signals(clock::now_ms() - KEEP_OUTCOMES_MS)
+            .await?;
         store.delete_dead_processes().await
     };
     if let Err(error) = done.await {

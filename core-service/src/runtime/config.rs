@@ -35,6 +35,10 @@ pub struct RuntimeConfig {
     pub crash_limit: i64,
     /// How long a cancel waits for the process that drives the run (10 s).
     pub remote_patience: Duration,
+    /// Callers who wait for what a run says (8,192).
+    pub waiting_callers: usize,
+    /// Callers who wait for runs of one organization (2,048).
+    pub waiting_callers_per_organization: usize,
     /// Compiled plans kept (4,096).
     pub plans: u64,
     /// How often runs that slipped through are looked for, and what nobody needs any more is deleted (60 s).
@@ -58,6 +62,8 @@ impl Default for RuntimeConfig {
             claim_chunk: 100,
             crash_limit: 3,
             remote_patience: Duration::from_secs(10),
+            waiting_callers: 8_192,
+            waiting_callers_per_organization: 2_048,
             plans: 4_096,
             tidy_interval: Duration::from_secs(60),
         }

@@ -3,11 +3,11 @@
 //! Each live run is one task, so its inputs are in one order and a cancel beats whatever comes after it. What is ready
 //! at the same time becomes one segment of the journal. A run that has only to wait leaves memory.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::event::RunStarted;
+use engine::event::{NodeKey, RunStarted};
 use engine::scope::Environment as _;
 use engine::state::RunState;
 use engine::step::{Command, Input};
@@ -21,10 +21,11 @@ use super::lease::Held;
 use super::limits::Counted;
 use super::live::Seat;
 use super::progress::Progress;
-use super::request::{Answered, Reply, Request};
+use super::request::{Answered, Done, Reply, Request};
 use super::timers::Timers;
 use crate::clock;
-use crate::store::{Actor, RunActivity};
+use crate::form::Question;
+use crate::store::{Actor, RunActivity, SignalDone};
 
 pub(super) struct LiveRun {
     pub(super) shared: Arc<Shared>,
@@ -40,6 +41,8 @@ pub(super) struct LiveRun {
     pub(super) executions: Executions,
     /// What waits for answers of custom functions.
     pub(super) held_back: VecDeque<HeldBack>,
+    /// What nodes ask people, until that they are parked is committed.
+    pub(super) questions: HashMap<NodeKey, Box<Question>>,
     pub(super) seat: Seat,
     pub(super) _counted: Counted,
 }
@@ -63,7 +66,7 @@ pub(super) struct Stretch {
     pub(super) progress: Progress,
     /// Sent once it is durable.
     pub(super) answers: Vec<(Reply, Answered)>,
-    pub(super) signals_done: Vec<String>,
+    pub(super) signals_done: Vec<SignalDone>,
     /// Written with it.
     pub(super) activity: Vec<RunActivity>,
     /// It starts the run again, which may be refused; nothing more belongs to it then.
@@ -74,6 +77,8 @@ pub(super) struct Stretch {
 pub(super) struct Restart {
     /// Who asked for it.
     pub(super) reply: Option<Reply>,
+    /// What they are told.
+    pub(super) done: Done,
 }
 
 /// What became of a stretch.
@@ -107,6 +112,8 @@ pub(super) struct Asked {
     pub(super) action: Option<&'static str>,
     /// It lets a run that had ended go on.
     pub(super) restarts: bool,
+    /// It answers this node, unless another answer was first.
+    pub(super) answers: Option<NodeKey>,
     /// Nobody waits for the answer to a signal.
     pub(super) reply: Option<Reply>,
     /// The signal that brought it.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use engine::problem::Problem;
 use engine::start::StartError;
+use serde::{Deserialize, Serialize};
 
 use crate::store::{CommitError, StoreError};
 
@@ -69,7 +70,7 @@ pub enum StartRunError {
 }
 
 /// A request to a run that was not carried out.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
     /// The organization has no such run.

@@ -146,7 +146,7 @@ fn execution(context: &RunContext, execute: Execute) -> Execution {
     }
 }
 
-async fn run(
+pub(super) async fn run(
     shared: Arc<Shared>,
     share: Arc<super::limits::Share>,
     execution: Execution,

@@ -20,16 +20,25 @@ pub(super) struct Limits {
     executions_each: usize,
     starts_each: usize,
     live_each: usize,
+    waiting: Arc<Semaphore>,
+    waiting_each: usize,
 }
 
 /// What one organization has under way.
 pub(super) struct Share {
     starts: AtomicUsize,
     live: AtomicUsize,
+    waiting: AtomicUsize,
     executions: Arc<Semaphore>,
 }
 
-/// One start or one run in memory; counted until dropped.
+/// A place among the callers who wait for runs. Given up when dropped.
+pub struct WaitingPlace {
+    _own: Counted,
+    _general: OwnedSemaphorePermit,
+}
+
+/// One start, one run in memory or one caller who waits; counted until dropped.
 pub(super) struct Counted {
     share: Arc<Share>,
     counter: fn(&Share) -> &AtomicUsize,
@@ -49,6 +58,8 @@ impl Limits {
             executions_each: config.executions_per_organization,
             starts_each: config.starts_per_organization,
             live_each: config.live_runs_per_organization,
+            waiting: Arc::new(Semaphore::new(config.waiting_callers)),
+            waiting_each: config.waiting_callers_per_organization,
         }
     }
 
@@ -71,6 +82,7 @@ impl Limits {
             Arc::new(Share {
                 starts: AtomicUsize::new(0),
                 live: AtomicUsize::new(0),
+                waiting: AtomicUsize::new(0),
                 executions: Arc::new(Semaphore::new(self.executions_each)),
             })
         });
@@ -94,6 +106,17 @@ impl Limits {
             share: Arc::clone(share),
             counter: |share| &share.live,
         }
+    }
+
+    /// A place for a caller who waits for a run, unless too many do.
+    pub(super) fn waiting_place(&self, organization_id: &str) -> Option<WaitingPlace> {
+        let share = self.share(organization_id);
+        let own = admit(&share, |share| &share.waiting, self.waiting_each)?;
+        let general = Arc::clone(&self.waiting).try_acquire_owned().ok()?;
+        Some(WaitingPlace {
+            _own: own,
+            _general: general,
+        })
     }
 
     /// Waits for the turn of an execution.
@@ -143,6 +166,25 @@ mod tests {
         );
         drop(first);
         assert!(limits.begin_start(&share).is_some());
+    }
+
+    #[test]
+    fn callers_wait_as_far_as_there_are_places() {
+        let limits = Limits::new(&RuntimeConfig {
+            waiting_callers: 3,
+            waiting_callers_per_organization: 2,
+            ..RuntimeConfig::default()
+        });
+        let first = limits.waiting_place("org_1");
+        let second = limits.waiting_place("org_1");
+        assert!(first.is_some() && second.is_some() && limits.waiting_place("org_1").is_none());
+        let third = limits.waiting_place("org_2");
+        assert!(
+            third.is_some() && limits.waiting_place("org_2").is_none(),
+            "the process is full"
+        );
+        drop(first);
+        assert!(limits.waiting_place("org_2").is_some());
     }
 
     #[tokio::test]

@@ -5,15 +5,17 @@
 //!
 //! - `ending`: what there is to tell of the end of a run.
 //! - `start`: the first step of a run, in the caller's task. `drive`, `take_in`, `settle`: the task of a run that goes
-//!   on. `take_up`: a run that was claimed. `request`: what is asked of runs from outside; `watch`: waiting for them.
+//!   on; `people`: whom it asks. `take_up`: a run that was claimed. `request`: what is asked of runs from outside;
+//!   `watch`: waiting for them; `follow`: waiting for what they say.
 //! - `journal`: the one writer, which commits what all runs have to say in batches.
 //! - `lease`, `claim`: which runs are this process's, and finding those that are nobody's.
-//! - `plans`, `surroundings`: what runs follow and what they reach; `calls`: the custom functions that they call. `limits`, `pace`: what keeps one organization, or one
-//!   workflow that computes for long, from holding up the others.
+//! - `plans`, `surroundings`: what runs follow and what they reach; `calls`: the custom functions that they call.
+//!   `limits`, `pace`: what keeps one organization, or one workflow that computes for long, from holding up the others.
 //!
 //! Everything that queues is bounded: writes (`write_queue`; beyond, starts are refused and runs wait), starts and live
 //! runs per organization and process (beyond, starts are refused), executions per organization and process (beyond,
-//! they wait for their turn; there are no more than live runs bring), requests to one run (32; beyond, callers wait at
+//! they wait for their turn; there are no more than live runs bring), callers who wait for a run's answer, per
+//! organization and process (beyond, they are refused before anything starts), requests to one run (32; beyond, callers wait at
 //! most `remote_patience`), notifications (the store's; what is missed is found by looking), plans (the least used are
 //! forgotten). Runs that only wait are rows, not memory.
 //!
@@ -28,12 +30,14 @@ mod drive;
 mod ending;
 mod error;
 mod execute;
+mod follow;
 mod journal;
 mod lease;
 mod limits;
 mod live;
 mod metrics;
 mod pace;
+mod people;
 mod plans;
 mod progress;
 mod rebuild;
@@ -63,16 +67,19 @@ pub use calls::{Calls, FunctionAnswer, FunctionCall};
 pub use config::RuntimeConfig;
 pub use ending::{End, Notice};
 pub use error::{PlanError, ReportError, RequestError, RuntimeError, StartRunError};
+pub use follow::Followed;
+pub use limits::WaitingPlace;
 pub use metrics::MetricsSnapshot;
 pub use plans::GraphRef;
 pub use rebuild::Events;
 pub use record::{Lineage, Parent, Trigger};
 pub use report::Report;
+pub use request::Done;
 pub use start::{StartRun, Started};
 pub use surroundings::{NoSurroundings, Surroundings, SurroundingsError, SurroundingsSource};
 pub use watch::Watch;
 
-use crate::nodes::Registry;
+use crate::nodes::{Executed, Execution, Registry};
 use crate::store::{Actor, Store, Topic};
 use claim::Alarm;
 use journal::Journal;
@@ -111,6 +118,8 @@ struct Shared {
     recovered: AtomicBool,
     watchers: Arc<Watchers>,
     draining: channel::Sender<bool>,
+    /// Those who wait for runs are to go.
+    dismissed: channel::Sender<bool>,
     /// A worker has panicked.
     broken: channel::Sender<bool>,
 }
@@ -145,6 +154,7 @@ impl Runtime {
             recovered: AtomicBool::new(false),
             watchers: Arc::default(),
             draining: channel::Sender::new(false),
+            dismissed: channel::Sender::new(false),
             broken: channel::Sender::new(false),
             store,
             registry,
@@ -178,7 +188,8 @@ impl Runtime {
         organization_id: &str,
         run_id: &str,
     ) -> Result<(), RequestError> {
-        self.shared.ask(actor, organization_id, run_id, Ask::Cancel).await
+        let asked = self.shared.ask(actor, organization_id, run_id, Ask::Cancel);
+        asked.await.map(drop)
     }
 
     /// Gives a node that waits for an answer its output. Returns once that is committed; of two answers, the first wins.
@@ -192,7 +203,7 @@ impl Runtime {
         run_id: &str,
         key: NodeKey,
         output: Value,
-    ) -> Result<(), RequestError> {
+    ) -> Result<Done, RequestError> {
         self.shared
             .ask(
                 actor,
@@ -217,6 +228,7 @@ impl Runtime {
         self.shared
             .tell(organization_id, &parent.run_id, Ask::Answer(answer))
             .await
+            .map(drop)
     }
 
     /// Cancels a run that nobody waits for any more. Returns once that is committed, or certain to be.
@@ -224,7 +236,8 @@ impl Runtime {
     /// # Errors
     /// As `cancel`.
     pub async fn give_up(&self, organization_id: &str, run_id: &str) -> Result<(), RequestError> {
-        self.shared.tell(organization_id, run_id, Ask::Cancel).await
+        let told = self.shared.tell(organization_id, run_id, Ask::Cancel);
+        told.await.map(drop)
     }
 
     /// What led to a run.
@@ -249,7 +262,10 @@ impl Runtime {
         metered: bool,
     ) -> Result<(), RequestError> {
         let ask = Ask::RetryNode { node, metered };
-        self.shared.ask(actor, organization_id, run_id, ask).await
+        self.shared
+            .ask(actor, organization_id, run_id, ask)
+            .await
+            .map(drop)
     }
 
     /// Begins the next attempt of a run that has ended, with the same input. Returns once that is committed. With
@@ -265,7 +281,10 @@ impl Runtime {
         metered: bool,
     ) -> Result<(), RequestError> {
         let ask = Ask::Rerun { metered };
-        self.shared.ask(actor, organization_id, run_id, ask).await
+        self.shared
+            .ask(actor, organization_id, run_id, ask)
+            .await
+            .map(drop)
     }
 
     /// A run and what happened in it, as far as it is durable.
@@ -298,6 +317,15 @@ impl Runtime {
         self.shared
             .watchers
             .watch(run_id, self.shared.config.poll_interval)
+    }
+
+    /// Executes a node outside of any run, when its organization's turn comes. Nothing of it is recorded.
+    ///
+    /// # Errors
+    /// Why the execution failed.
+    pub async fn execute(&self, execution: Execution) -> Result<Executed, NodeError> {
+        let share = self.shared.limits.share(&execution.organization_id);
+        execute::run(Arc::clone(&self.shared), share, execution).await
     }
 
     /// The compiled plan of a stored graph.

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use engine::event::NodeKey;
 use engine::failure::NodeError;
-use engine::state::NodeStatus;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -19,7 +18,7 @@ use super::Shared;
 use super::drive::LiveRun;
 use super::error::RequestError;
 use super::record::Parent;
-use crate::store::{Actor, ClaimOne, RunStatus, StoreError};
+use crate::store::{Actor, ClaimOne, StoreError};
 
 /// What a run is asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -172,8 +171,17 @@ impl Ask {
     }
 }
 
+/// What was done, of what a run was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    /// The run went on past the node that was answered.
+    pub resumed: bool,
+    /// The run has ended by it.
+    pub ended: bool,
+}
+
 /// The answer to a request.
-pub(super) type Answered = Result<(), RequestError>;
+pub(super) type Answered = Result<Done, RequestError>;
 /// Where it is sent.
 pub(super) type Reply = oneshot::Sender<Answered>;
 
@@ -329,6 +337,7 @@ impl Asking {
         }
     }
 
+    /// Leaves a signal and waits for what came of it.
     async fn ask_other_process(&self) -> Answered {
         let Some((kind, payload)) = self.ask.to_signal(&self.actor) else {
             return Err(RequestError::NotTerminal);
@@ -337,56 +346,35 @@ impl Asking {
         let sent = store
             .send_signal(&self.organization_id, &self.run_id, kind, &payload)
             .await?;
-        if sent.is_none() {
+        let Some(signal_id) = sent else {
             return Err(RequestError::Terminal);
-        }
+        };
         if !self.waits {
-            return Ok(());
+            return Ok(Done::default());
         }
         while Instant::now() < self.deadline {
-            let outcome = match &self.ask {
-                Ask::Answer(answer) => self.outcome_of_answer(answer).await,
-                _ => self.outcome_of_cancel().await,
-            };
-            match outcome {
-                Some(outcome) => return outcome,
-                None => sleep(LOOK_AGAIN_AFTER).await,
+            // Read first: whoever ends the run says in the same commit what came of the signals it acted upon.
+            let run = store.run(&self.organization_id, &self.run_id).await;
+            match store.take_signal_outcome(&signal_id).await {
+                Ok(Some(outcome)) => return parse_outcome(&outcome),
+                Ok(None) => {}
+                Err(error) => tracing::debug!(%error, "what came of a signal is not known yet"),
+            }
+            match run {
+                Ok(run) if run.status.is_terminal() => return Err(RequestError::Terminal),
+                Err(StoreError::NotFound(_)) => return Err(RequestError::NotFound),
+                Ok(_) | Err(_) => sleep(LOOK_AGAIN_AFTER).await,
             }
         }
         Err(RequestError::Unavailable)
     }
+}
 
-    async fn outcome_of_cancel(&self) -> Option<Answered> {
-        match self.shared.store.run(&self.organization_id, &self.run_id).await {
-            Ok(run) if run.status == RunStatus::Cancelled => Some(Ok(())),
-            Ok(run) if run.status.is_terminal() => Some(Err(RequestError::Terminal)),
-            Err(StoreError::NotFound(_)) => Some(Err(RequestError::NotFound)),
-            Ok(_) | Err(_) => None,
-        }
-    }
+/// The stored form of an answer to a signal.
+pub(super) fn outcome(answer: &Answered) -> Vec<u8> {
+    serde_json::to_vec(answer).unwrap_or_default()
+}
 
-    async fn outcome_of_answer(&self, answer: &Answer) -> Option<Answered> {
-        let report = self
-            .shared
-            .report(&self.organization_id, &self.run_id)
-            .await
-            .ok()?;
-        let mut nodes = report.state.nodes();
-        let key = &answer.key;
-        let node = nodes.find(|node| node.node.id == key.node && *node.iteration == key.iteration);
-        let Some(node) = node else {
-            return Some(Err(RequestError::NotWaiting(key.node)));
-        };
-        match node.status {
-            NodeStatus::Waiting | NodeStatus::Running => None,
-            NodeStatus::Completed
-                if node
-                    .output
-                    .is_some_and(|output| Ok(&**output) == answer.result.as_ref()) =>
-            {
-                Some(Ok(()))
-            }
-            _ => Some(Err(RequestError::Answered(key.node))),
-        }
-    }
+fn parse_outcome(outcome: &[u8]) -> Answered {
+    serde_json::from_slice(outcome).unwrap_or(Err(RequestError::Internal))
 }

@@ -9,7 +9,7 @@ use engine::step::Input;
 use tokio::time::sleep;
 
 use super::Shared;
-use super::drive::{Arrival, LiveRun, Settled, Stretch};
+use super::drive::{Arrival, LiveRun, Restart, Settled, Stretch};
 use super::ending::{ending, ending_in_row};
 use super::error::RequestError;
 use super::execute::ENGINE_ERROR;
@@ -43,11 +43,14 @@ impl LiveRun {
             restart,
         } = stretch;
         let (segments, payloads) = progress.segment(&self.context, self.journal.next_seq);
+        let requests = self.context.requests(&progress.events, &mut self.questions);
         let change = RunChange {
             segments,
             restarts: restart.is_some(),
             signals_done,
             activity,
+            requests_opened: requests.opened,
+            requests_closed: requests.closed,
             ending: ending(
                 &self.context,
                 &self.state,
@@ -67,8 +70,13 @@ impl LiveRun {
             (Committed::Yes, _) => Ok(()),
         };
         let is_refused = restarted.is_err();
-        let asked_for_restart = restart.and_then(|restart| restart.reply);
-        answers.extend(asked_for_restart.map(|reply| (reply, restarted)));
+        if let Some(Restart {
+            reply: Some(reply),
+            done,
+        }) = restart
+        {
+            answers.push((reply, restarted.map(|()| done)));
+        }
         answer(answers);
         match is_refused {
             true => Settled::Left,
@@ -214,6 +222,7 @@ impl RowToFail<'_> {
                 summary: Some(summary),
                 metered: self.metered,
                 clear_timers: vec![ALARM.to_owned()],
+                all_requests_closed: true,
                 ending: ending_in_row(self, engine_failure(why)),
                 ..RunChange::default()
             };

@@ -3,7 +3,7 @@
 //! The first step runs in the caller's task, before anything is written. A run that ends in it, or has only to wait
 //! after it, is one row and one segment; any other goes on in a task of its own once those are durable.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -254,6 +254,7 @@ impl Shared {
             broken: false,
             executions: Executions::default(),
             held_back: VecDeque::new(),
+            questions: HashMap::new(),
             seat,
             _counted: counted,
         };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use engine::event::{Event, EventBody, NodeKey};
 use engine::state::{NodeStatus, RunState};
 use engine::step::{Command, Input, StepError};
 
@@ -9,9 +10,12 @@ use super::drive::{Arrival, Asked, HeldBack, LiveRun, Panicked, Restart, Stretch
 use super::error::RequestError;
 use super::execute::Ended;
 use super::progress::StepFailure;
-use super::request::{Answer, Answered, Ask, Request};
+use super::request::{Answer, Answered, Ask, Done, Request, outcome};
 use crate::nodes::Executed;
-use crate::store::RunActivity;
+use crate::store::{RunActivity, SignalDone};
+
+/// Whether a request was taken in.
+type Taken = Result<(), RequestError>;
 
 impl LiveRun {
     pub(super) fn take_in(&mut self, stretch: &mut Stretch, arrival: Arrival) -> Result<(), Panicked> {
@@ -30,19 +34,22 @@ impl LiveRun {
     /// Takes in what comes for the first time, or again after functions have answered.
     fn take_in_held_back(&mut self, stretch: &mut Stretch, held_back: HeldBack) -> Result<(), Panicked> {
         let HeldBack { input, asked } = held_back;
+        let from = stretch.progress.events.len();
         let stepped = self.step(stretch, input).map(Ok);
-        self.conclude(stretch, stepped, asked)
+        self.conclude(stretch, from, stepped, asked)
     }
 
-    /// What follows from a step for whoever asked for it. What functions have to answer first is kept until they have.
+    /// What follows from a step, whose events begin at `from`, for whoever asked for it. What functions have to answer
+    /// first is kept until they have.
     fn conclude(
         &mut self,
         stretch: &mut Stretch,
-        stepped: Result<Answered, StepFailure>,
+        from: usize,
+        stepped: Result<Taken, StepFailure>,
         asked: Option<Asked>,
     ) -> Result<(), Panicked> {
-        let answer = match stepped {
-            Ok(answer) => answer,
+        let taken = match stepped {
+            Ok(taken) => taken,
             Err(StepFailure::Panicked) => return Err(Panicked),
             Err(StepFailure::Unanswered(input)) => {
                 let input = *input;
@@ -57,6 +64,17 @@ impl LiveRun {
             }),
         };
         if let Some(asked) = asked {
+            let events = &stretch.progress.events[from..];
+            let answer = taken.and_then(|()| match &asked.answers {
+                // While this one waited for functions, another answer was taken in.
+                Some(key) if !events.iter().any(|event| ends(event, key)) => {
+                    Err(RequestError::Answered(key.node))
+                }
+                _ => Ok(Done {
+                    resumed: goes_on(events),
+                    ended: self.state.finished().is_some(),
+                }),
+            });
             self.tell(stretch, asked, answer);
         }
         Ok(())
@@ -64,18 +82,24 @@ impl LiveRun {
 
     /// Lets who asked know the answer, once it is durable.
     fn tell(&self, stretch: &mut Stretch, asked: Asked, answer: Answered) {
-        stretch.signals_done.extend(asked.signal_id);
-        if let (Ok(()), Some(action)) = (&answer, asked.action) {
+        let done = |id| SignalDone {
+            id,
+            outcome: outcome(&answer),
+        };
+        stretch.signals_done.extend(asked.signal_id.map(done));
+        if let (Ok(_), Some(action)) = (&answer, asked.action) {
             stretch.activity.push(RunActivity {
                 organization_id: self.context.organization_id.to_string(),
                 actor: asked.actor,
                 action,
             });
         }
-        if answer.is_ok() && asked.restarts {
-            stretch.restart = Some(Restart { reply: asked.reply });
-        } else {
-            stretch.answers.extend(asked.reply.map(|reply| (reply, answer)));
+        match answer {
+            Ok(done) if asked.restarts => {
+                let reply = asked.reply;
+                stretch.restart = Some(Restart { reply, done });
+            }
+            answer => stretch.answers.extend(asked.reply.map(|reply| (reply, answer))),
         }
     }
 
@@ -97,6 +121,14 @@ impl LiveRun {
                 attempt,
                 due_at_ms,
             },
+            Ok(Executed::Asked { question, due_at_ms }) => {
+                self.questions.insert(key.clone(), question);
+                Input::NodeParked {
+                    key,
+                    attempt,
+                    due_at_ms,
+                }
+            }
             Ok(Executed::Output(output)) => Input::NodeFinished {
                 key,
                 attempt,
@@ -121,9 +153,14 @@ impl LiveRun {
             actor: request.actor,
             action: request.ask.action(),
             restarts: matches!(request.ask, Ask::RetryNode { .. } | Ask::Rerun { .. }),
+            answers: match &request.ask {
+                Ask::Answer(answer) => Some(answer.key.clone()),
+                _ => None,
+            },
             reply: request.reply,
             signal_id: request.signal_id,
         };
+        let from = stretch.progress.events.len();
         let stepped = match request.ask {
             Ask::Cancel if self.state.finished().is_some() => Ok(Err(RequestError::Terminal)),
             Ask::Cancel => self.step(stretch, Input::Cancel).map(Ok),
@@ -131,11 +168,11 @@ impl LiveRun {
             Ask::RetryNode { node, metered } => self.go_on_from(stretch, node, metered),
             Ask::Rerun { metered } => self.begin_again(stretch, metered),
         };
-        self.conclude(stretch, stepped, Some(asked))
+        self.conclude(stretch, from, stepped, Some(asked))
     }
 
     /// Completes a node that waits for an answer. The first answer wins.
-    fn take_answer(&mut self, stretch: &mut Stretch, answer: Answer) -> Result<Answered, StepFailure> {
+    fn take_answer(&mut self, stretch: &mut Stretch, answer: Answer) -> Result<Taken, StepFailure> {
         let Answer {
             key,
             attempt: answered,
@@ -183,12 +220,7 @@ impl LiveRun {
     }
 
     /// Lets a run that has ended go on from a node that failed.
-    fn go_on_from(
-        &mut self,
-        stretch: &mut Stretch,
-        node: i64,
-        metered: bool,
-    ) -> Result<Answered, StepFailure> {
+    fn go_on_from(&mut self, stretch: &mut Stretch, node: i64, metered: bool) -> Result<Taken, StepFailure> {
         if !self.has_ended(stretch) {
             return Ok(Err(RequestError::NotTerminal));
         }
@@ -202,7 +234,7 @@ impl LiveRun {
     }
 
     /// Starts the next attempt of a run that has ended.
-    fn begin_again(&mut self, stretch: &mut Stretch, metered: bool) -> Result<Answered, StepFailure> {
+    fn begin_again(&mut self, stretch: &mut Stretch, metered: bool) -> Result<Taken, StepFailure> {
         if !self.has_ended(stretch) {
             return Ok(Err(RequestError::NotTerminal));
         }
@@ -230,4 +262,34 @@ impl LiveRun {
             .progress
             .step(&mut self.state, input, &self.context, &mut self.timers)
     }
+}
+
+/// Whether the event is the end of an attempt at a node.
+fn ends(event: &Event, key: &NodeKey) -> bool {
+    match &event.body {
+        EventBody::NodeCompleted { key: ended, .. }
+        | EventBody::NodeFailed { key: ended, .. }
+        | EventBody::NodeRetrying { key: ended, .. } => ended == key,
+        _ => false,
+    }
+}
+
+/// Whether, after the first event, another node or item is begun or done.
+fn goes_on(events: &[Event]) -> bool {
+    events.iter().skip(1).any(|event| match &event.body {
+        EventBody::NodeStarted { .. }
+        | EventBody::NodeWaiting { .. }
+        | EventBody::NodeCompleted { .. }
+        | EventBody::NodeFailed { .. }
+        | EventBody::NodeRetrying { .. }
+        | EventBody::ItemsOpened { .. }
+        | EventBody::ItemStarted { .. } => true,
+        EventBody::RunStarted(_)
+        | EventBody::NodeSkipped { .. }
+        | EventBody::NodeLogged { .. }
+        | EventBody::NodeCancelled { .. }
+        | EventBody::RunResumed { .. }
+        | EventBody::RunFinished { .. }
+        | EventBody::ItemFinished { .. } => false,
+    })
 }

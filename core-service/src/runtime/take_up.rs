@@ -1,6 +1,6 @@
 //! Taking up a run that was claimed: its state is rebuilt from the journal, and it goes on from there.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -71,6 +71,7 @@ impl LiveRun {
             broken: false,
             executions: Executions::default(),
             held_back: VecDeque::new(),
+            questions: HashMap::new(),
             seat,
             _counted: counted,
         };

@@ -15,6 +15,7 @@ mod database;
 mod folder;
 mod function;
 mod graph;
+mod human_request;
 mod ingress;
 mod invitation;
 mod member;
@@ -47,6 +48,7 @@ use crate::error::{Error, Result};
 use crate::nodes::Registry;
 use crate::nodes::http::HttpCaller;
 use crate::outbound::Outbound;
+use crate::people::People;
 use crate::runtime::Runtime;
 use crate::sandbox::Sandbox;
 use crate::secret::Vault;
@@ -78,6 +80,8 @@ pub struct Services {
     pub vault: Vault,
     /// What runs know of variables, told of changes.
     pub variables: Variables,
+    /// Takes people's answers.
+    pub people: People,
     /// The gate, which is told of changes to keys and plans.
     pub gate: Gate,
     /// Hashes new keys.
@@ -98,6 +102,7 @@ impl Services {
         use contract::v1::database_service_server::DatabaseServiceServer;
         use contract::v1::folder_service_server::FolderServiceServer;
         use contract::v1::function_service_server::FunctionServiceServer;
+        use contract::v1::human_request_service_server::HumanRequestServiceServer;
         use contract::v1::invitation_service_server::InvitationServiceServer;
         use contract::v1::member_service_server::MemberServiceServer;
         use contract::v1::page_service_server::PageServiceServer;
@@ -112,6 +117,9 @@ impl Services {
 
         Routes::new(WorkflowServiceServer::new(workflow::Workflows::new(self)))
             .add_service(RunServiceServer::new(run::Runs::new(self)))
+            .add_service(HumanRequestServiceServer::new(human_request::HumanRequests::new(
+                self,
+            )))
             .add_service(WebhookServiceServer::new(webhook::Webhooks::new(self)))
             .add_service(
                 WebhookIngressServiceServer::new(ingress::WebhookIngress::new(self))

@@ -25,7 +25,7 @@ contract::page_service_methods!(service, Pages);
 impl Pages {
     pub(super) fn new(services: &Services) -> Self {
         Self {
-            router: pages::router(&services.store, &services.credentials),
+            router: pages::router(&services.store, &services.credentials, &services.people),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a webhook leads to: its row, and the settings of its trigger in the deployed version.
+//! What a webhook leads to: its row, and its trigger in the deployed version, with the secret that calls prove.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +7,10 @@ use engine::kinds::WebhookSettings;
 use moka::sync::Cache;
 
 use super::graph;
+use super::ingress::Verifier;
 use crate::error::Result;
 use crate::store::{Store, WebhookTarget};
+use crate::variables::{VariableSet, Variables};
 
 /// How long a target is believed on nodes other than the one that changed it.
 const BELIEVED: Duration = Duration::from_millis(500);
@@ -18,15 +20,23 @@ pub(super) struct Target {
     /// What the database says.
     pub(super) row: WebhookTarget,
     /// The trigger of the deployed version; none when nothing is deployed or it lacks the node.
-    pub(super) settings: Option<WebhookSettings>,
+    pub(super) trigger: Option<Trigger>,
+}
+
+/// A trigger in use.
+pub(super) struct Trigger {
+    /// Its parameters.
+    pub(super) settings: WebhookSettings,
+    /// The check of its calls.
+    pub(super) verifier: Verifier,
 }
 
 impl Target {
     /// The HTTP method that calls need: the deployed trigger's, else the one it was minted with.
     pub(super) fn method(&self) -> &str {
-        self.settings
+        self.trigger
             .as_ref()
-            .map_or(&self.row.method, |settings| &settings.method)
+            .map_or(&self.row.method, |trigger| &trigger.settings.method)
     }
 }
 
@@ -34,14 +44,16 @@ impl Target {
 #[derive(Clone)]
 pub struct WebhookTargets {
     store: Store,
+    variables: Variables,
     known: Cache<String, Arc<Target>>,
 }
 
 impl WebhookTargets {
-    /// Looks targets up in this store.
-    pub fn new(store: Store) -> Self {
+    /// Looks targets up in this store, and the variables that their secrets are made of.
+    pub fn new(store: Store, variables: Variables) -> Self {
         Self {
             store,
+            variables,
             known: Cache::builder()
                 .max_capacity(100_000)
                 .time_to_live(BELIEVED)
@@ -57,13 +69,13 @@ impl WebhookTargets {
         let Some(row) = self.store.webhook_target(webhook_id).await? else {
             return Ok(None);
         };
-        let settings = self.settings(&row).await?;
-        let target = Arc::new(Target { row, settings });
+        let trigger = self.trigger(&row).await?;
+        let target = Arc::new(Target { row, trigger });
         self.known.insert(webhook_id.to_owned(), Arc::clone(&target));
         Ok(Some(target))
     }
 
-    async fn settings(&self, row: &WebhookTarget) -> Result<Option<WebhookSettings>> {
+    async fn trigger(&self, row: &WebhookTarget) -> Result<Option<Trigger>> {
         let (Some(binding), Some(deployment)) = (&row.binding, &row.deployment) else {
             return Ok(None);
         };
@@ -76,10 +88,21 @@ impl WebhookTargets {
             .node(binding.node_id)
             .filter(|node| node.kind.as_deref() == Some("webhook_trigger"));
         // What was deployed has passed the check of its parameters.
-        Ok(trigger.and_then(|node| WebhookSettings::from_params(&node.params).ok()))
+        let settings = trigger.and_then(|node| WebhookSettings::from_params(&node.params).ok());
+        let Some(settings) = settings else { return Ok(None) };
+        let variables = match Verifier::reads_variables(&settings.verify) {
+            true => {
+                self.variables
+                    .of_workflow(&row.organization.id, &binding.workflow_id)
+                    .await?
+            }
+            false => Arc::<VariableSet>::default(),
+        };
+        let verifier = Verifier::of(&settings.verify, &variables);
+        Ok(Some(Trigger { settings, verifier }))
     }
 
-    /// Forgets what was looked up, so that a change made here holds at once.
+    /// Forgets what was looked up, so that a change made here, to a webhook or a variable, holds at once.
     pub fn forget(&self) {
         self.known.invalidate_all();
     }

@@ -65,6 +65,7 @@ impl Variables {
         };
         let set = self.services.variables.set(&caller.actor(), setting, None).await;
         let set = set.map_err(refusal)?;
+        self.services.targets.forget();
         let result = v1::SetVariableResult {
             id: set.id,
             name: request.id,
@@ -86,6 +87,8 @@ impl Variables {
             .delete_variable(&caller.actor(), caller.organization_id(), &request.id)
             .await?;
         self.services.variables.forget();
+        // Secrets of webhooks may be made of it.
+        self.services.targets.forget();
         Ok(v1::DeleteVariableResponse {
             data: Some(v1::Acknowledgement { ok: true }),
         })

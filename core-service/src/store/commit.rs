@@ -10,7 +10,7 @@ use super::dialect::{BatchStatement, Kind};
 use super::process::Lease;
 use super::run_batch::{BatchOutcome, ChangeOutcome, CreateOutcome, NewRun, Payload, RunBatch, RunChange};
 use super::value::Value;
-use super::{Store, StoreError, Topic, activity, credit, ending, idempotency, schedule};
+use super::{Store, StoreError, Topic, activity, credit, ending, human_request, idempotency, schedule};
 
 /// A refused or failed commit. Nothing of the batch was written, except that after
 /// [`StoreError::Unavailable`] during the commit itself the outcome is unknown.
@@ -44,7 +44,8 @@ impl Store {
         insert_runs(&mut transaction, lease, &created, &held).await?;
         insert_segments(&mut transaction, &created, &changed).await?;
         write_timers(&mut transaction, &created, &changed).await?;
-        clear_signals(&mut transaction, &changed).await?;
+        human_request::write(&mut transaction, &changed).await?;
+        finish_signals(&mut transaction, &changed).await?;
         update_summaries(&mut transaction, lease, &changed).await?;
         let first = created.iter().map(|run| (&run.id, &run.activity));
         let further = changed.iter().map(|change| (&change.run_id, &change.activity));
@@ -280,9 +281,10 @@ async fn write_timers(
     Ok(())
 }
 
-const CLEAR_SIGNALS: BatchStatement = BatchStatement {
-    columns: &[("id", Kind::Text)],
-    tail: "DELETE FROM signals WHERE id IN (SELECT v.id FROM v) RETURNING run_id",
+const FINISH_SIGNALS: BatchStatement = BatchStatement {
+    columns: &[("id", Kind::Text), ("outcome", Kind::Bytes)],
+    tail: "UPDATE signals SET outcome = v.outcome FROM v WHERE signals.id = v.id AND signals.outcome IS NULL
+           RETURNING run_id",
 };
 
 const COUNT_SIGNALS_DONE: BatchStatement = BatchStatement {
@@ -291,11 +293,13 @@ const COUNT_SIGNALS_DONE: BatchStatement = BatchStatement {
 };
 
 /// A signal that was done before counts no more.
-async fn clear_signals(session: &mut Session, changes: &[&RunChange]) -> Result<(), StoreError> {
-    let ids = changes.iter().flat_map(|change| &change.signals_done);
-    let ids: Vec<Value<'_>> = ids.map(Value::from).collect();
+async fn finish_signals(session: &mut Session, changes: &[&RunChange]) -> Result<(), StoreError> {
+    let outcomes = changes.iter().flat_map(|change| &change.signals_done);
+    let outcomes: Vec<Value<'_>> = outcomes
+        .flat_map(|done| [Value::from(&done.id), Value::from(&done.outcome)])
+        .collect();
     let mut done: BTreeMap<String, i64> = BTreeMap::new();
-    for row in session.batch_returning(&CLEAR_SIGNALS, &ids).await? {
+    for row in session.batch_returning(&FINISH_SIGNALS, &outcomes).await? {
         *done.entry(row.get("run_id")?).or_default() += 1;
     }
     let counts = done

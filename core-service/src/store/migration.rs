@@ -37,6 +37,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(9, "0009_effects"),
     migration!(10, "0010_credentials"),
     migration!(11, "0011_endings"),
+    migration!(12, "0012_human_requests"),
 ];
 
 /// The advisory lock that lets one node migrate while others wait ("switchyd" as a number).

@@ -21,6 +21,7 @@ mod folder;
 mod founding;
 mod function;
 mod graph;
+mod human_request;
 mod idempotency;
 mod invitation;
 mod member;
@@ -61,6 +62,7 @@ pub use folder::{Folder, FolderChange, UpdateFolder};
 pub use founding::{Founded, Founding, FoundingKey};
 pub use function::{Function, FunctionChange, FunctionSaved, NewFunction};
 pub use graph::Graph;
+pub use human_request::{HumanRequest, HumanRequestFilter, HumanRequestPlace, NewHumanRequest};
 pub use idempotency::IdempotentRun;
 pub use invitation::{Accept, Invitation, InvitationStatus, Invite, NewInvitation};
 pub use member::{Member, Role};
@@ -73,7 +75,7 @@ pub use process::{ClaimCause, ClaimOne, ClaimedRun, Lease};
 pub use run::{Run, RunStatus};
 pub use run_batch::{
     BatchOutcome, ChangeOutcome, CreateOutcome, Driver, IdempotencyKey, NewRun, Payload, RunActivity,
-    RunBatch, RunChange, RunSummary, Segment,
+    RunBatch, RunChange, RunSummary, Segment, SignalDone,
 };
 pub use schedule::{DueSchedule, NextWake, Pass, Tick};
 pub use signal::Signal;

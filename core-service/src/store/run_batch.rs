@@ -2,6 +2,7 @@
 
 use super::activity::Actor;
 use super::ending::NewEnding;
+use super::human_request::{HumanRequestPlace, NewHumanRequest};
 use super::process::Lease;
 use super::run::RunStatus;
 use super::schedule::Tick;
@@ -148,12 +149,27 @@ pub struct RunChange {
     pub set_timers: Vec<Timer>,
     /// Keys of timers to forget.
     pub clear_timers: Vec<String>,
-    /// Ids of signals that these segments act upon.
-    pub signals_done: Vec<String>,
+    /// Signals that these segments act upon.
+    pub signals_done: Vec<SignalDone>,
     /// Its end, when these segments end it and somebody has to be told.
     pub ending: Option<NewEnding>,
     /// What the activity feed tells of it.
     pub activity: Vec<RunActivity>,
+    /// What the run asks people from now on.
+    pub requests_opened: Vec<NewHumanRequest>,
+    /// Nodes that ask no longer, as far as they did.
+    pub requests_closed: Vec<HumanRequestPlace>,
+    /// No node of the run asks any longer.
+    pub all_requests_closed: bool,
+}
+
+/// A signal that was acted upon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignalDone {
+    /// The signal.
+    pub id: String,
+    /// What came of it, for whoever sent it, as the runtime wrote it.
+    pub outcome: Vec<u8>,
 }
 
 /// What came of a batch, in the order of its items.

@@ -1,5 +1,5 @@
-//! Signals: what a request asks of a run that another process drives. The driver reads them, acts, and clears them in
-//! the commit that records the act; a run that nobody drives is made ready by one.
+//! Signals: what a request asks of a run that another process drives. The driver reads them, acts, and leaves what came
+//! of them in the commit that records the act; a run that nobody drives is made ready by one.
 
 use super::value::{Row, values};
 use super::{Store, StoreError, Topic};
@@ -81,22 +81,44 @@ impl Store {
             .rows(
                 "SELECT s.id AS id, s.run_id AS run_id, s.kind AS kind, s.payload AS payload
                  FROM signals s JOIN runs r ON r.id = s.run_id
-                 WHERE r.process_id = $1 ORDER BY s.id LIMIT $2",
+                 WHERE r.process_id = $1 AND s.outcome IS NULL ORDER BY s.id LIMIT $2",
                 &values![process_id, limit],
             )
             .await?;
         rows.iter().map(Signal::from_row).collect()
     }
 
-    /// Forgets signals of runs that finished without acting upon them.
+    /// What came of a signal, once; nothing as long as nobody has acted upon it.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn delete_late_signals(&self) -> Result<u64, StoreError> {
+    pub async fn take_signal_outcome(&self, signal_id: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut session = self.database.read().await?;
+        let sql = "SELECT outcome FROM signals WHERE id = $1 AND outcome IS NOT NULL";
+        let Some(row) = session.row(sql, &values![signal_id]).await? else {
+            return Ok(None);
+        };
+        let outcome = row.get("outcome")?;
+        drop(session);
         let mut transaction = self.database.write().await?;
-        let sql = "DELETE FROM signals WHERE run_id IN
+        transaction
+            .execute("DELETE FROM signals WHERE id = $1", &values![signal_id])
+            .await?;
+        transaction.commit().await?;
+        Ok(Some(outcome))
+    }
+
+    /// Forgets signals of runs that finished without acting upon them, and outcomes of signals sent before an instant
+    /// (epoch milliseconds) that nobody asked for.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn delete_late_signals(&self, sent_before: i64) -> Result<u64, StoreError> {
+        let mut transaction = self.database.write().await?;
+        let sql = "DELETE FROM signals WHERE created_at < $1 AND outcome IS NOT NULL
+                   OR outcome IS NULL AND run_id IN
                        (SELECT r.id FROM signals s JOIN runs r ON r.id = s.run_id WHERE r.finished_at IS NOT NULL)";
-        let deleted = transaction.execute(sql, &[]).await?;
+        let deleted = transaction.execute(sql, &values![sent_before]).await?;
         transaction.commit().await?;
         Ok(deleted)
     }

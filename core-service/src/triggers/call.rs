@@ -4,7 +4,7 @@
 //! (`ending.rs`). The run is found again by a key made of the waiting run, its attempt, the node, the time at which
 //! that began and its attempt, so a crash between its start and the parking starts no second one.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use engine::failure::NodeError;
@@ -38,31 +38,34 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// Executes `run_workflow`, once it knows the runtime that executes it.
 #[derive(Clone, Default)]
 pub struct WorkflowCalls {
-    reach: Arc<SetOnce<Reach>>,
+    /// Not owned: the runtime that is reached owns the executors, this one too.
+    reach: Arc<SetOnce<Weak<Reach>>>,
 }
 
 /// What calls reach.
-struct Reach {
-    store: Store,
-    runtime: Runtime,
-    registry: Arc<Registry>,
+pub(super) struct Reach {
+    pub(super) store: Store,
+    pub(super) runtime: Runtime,
+    pub(super) registry: Arc<Registry>,
 }
 
 impl WorkflowCalls {
     /// Lets calls that wait for it begin.
-    pub(super) fn serve(&self, store: Store, runtime: Runtime, registry: Arc<Registry>) {
+    pub(super) fn serve(&self, reach: &Arc<Reach>) {
         // It is set once, when the process starts.
-        let _first = self.reach.set(Reach {
-            store,
-            runtime,
-            registry,
-        });
+        let _first = self.reach.set(Arc::downgrade(reach));
     }
 }
 
 impl Executor for WorkflowCalls {
     fn execute(&self, execution: Execution) -> BoxFuture<'_, Result<Executed, NodeError>> {
-        Box::pin(async move { self.reach.wait().await.call(execution).await })
+        Box::pin(async move {
+            match self.reach.wait().await.upgrade() {
+                Some(reach) => reach.call(execution).await,
+                // The process ends; whoever takes the run over calls.
+                None => std::future::pending().await,
+            }
+        })
     }
 }
 

@@ -11,6 +11,7 @@ mod schedule;
 
 use std::sync::Arc;
 
+use call::Reach;
 pub use call::{MAX_DEPTH, WorkflowCalls};
 pub use metrics::TriggerFigures;
 
@@ -30,17 +31,25 @@ struct Shared {
     store: Store,
     runtime: Runtime,
     counters: Counters,
+    /// Calls go on as long as the workers do.
+    _reach: Arc<Reach>,
 }
 
 impl Triggers {
     /// Sets the workers to work, until the runtime drains, and lets calls of workflows begin.
     #[must_use]
     pub fn start(store: Store, runtime: Runtime, registry: Arc<Registry>, calls: &WorkflowCalls) -> Self {
-        calls.serve(store.clone(), runtime.clone(), registry);
+        let reach = Arc::new(Reach {
+            store: store.clone(),
+            runtime: runtime.clone(),
+            registry,
+        });
+        calls.serve(&reach);
         let shared = Arc::new(Shared {
             store,
             runtime,
             counters: Counters::default(),
+            _reach: reach,
         });
         shared
             .runtime

@@ -158,7 +158,7 @@ fn small() -> BoxedStrategy<Value> {
         ),
         operation(
             "set_edge_filter",
-            object([("from*", node()), ("to*", node()), ("filter", filter())])
+            object([("from*", node()), ("to*", node()), ("filter*", filter())])
         ),
     ]
     .boxed()

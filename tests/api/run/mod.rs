@@ -1,12 +1,14 @@
 //! Runs: started, read, listed, cancelled, and what happens in them.
 
 mod again;
+mod answer_page;
 mod behaviour;
 mod child;
 mod code;
 mod data;
 mod failure;
 mod function;
+mod people;
 mod report;
 mod request;
 mod scenarios;

@@ -5,5 +5,6 @@ mod deploy;
 mod list;
 mod operation;
 mod resolve;
+mod test_module;
 mod topology;
 mod update;

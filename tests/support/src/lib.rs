@@ -14,6 +14,7 @@
 mod admin;
 mod api;
 mod binaries;
+mod browser;
 mod cluster;
 mod directory;
 pub mod graphs;
@@ -34,6 +35,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 pub use admin::{Admin, AdminClient, Bearer, at_most};
 pub use api::{Api, PATIENCE, percent_encoded, text, together, until};
 pub use binaries::binary;
+pub use browser::{Browser, browser_or_skip};
 pub use directory::TemporaryDirectory;
 pub use http::{Answer, HttpClient};
 pub use server::{Facade, Server, ServerOptions, ShowLog};

@@ -321,7 +321,7 @@ async fn is_ready(api: &Api) -> bool {
 }
 
 /// A port that nothing listens on now.
-fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     listener.local_addr().expect("an address")
 }

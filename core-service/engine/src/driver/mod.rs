@@ -406,13 +406,26 @@ impl<'a> Driver<'a> {
             return;
         };
         match slot.status {
-            NodeStatus::Waiting if self.is_executing(place) => {
-                let error = NodeError::new(NodeError::TIMEOUT, "nobody answered in time");
-                self.attempt_failed(place, error, Retries::Never);
-            }
+            NodeStatus::Waiting if self.is_executing(place) => self.time_over(place),
             NodeStatus::Waiting => self.complete(place, wait_output(due_at_ms)),
             NodeStatus::Retrying => self.state.put_on_agenda(place),
             _ => {}
+        }
+    }
+
+    /// The time of a parked node is over.
+    fn time_over(&mut self, place: Place) {
+        let plan = Arc::clone(&self.state.plan);
+        let Behaviour::External(external) = &plan.node_at(place.node).behaviour else {
+            return;
+        };
+        match external.timed_out(&self.view(place)) {
+            Ok(Some(output)) => self.complete(place, output),
+            Ok(None) => {
+                let error = NodeError::new(NodeError::TIMEOUT, "nobody answered in time");
+                self.attempt_failed(place, error, Retries::Never);
+            }
+            Err(error) => self.attempt_failed(place, error, Retries::Never),
         }
     }
 

@@ -147,7 +147,10 @@ impl Kind for WebhookTrigger {
         }
         if let (Completeness::Complete, true) = (completeness, problems.is_empty()) {
             match WebhookSettings::from_params(params) {
-                Ok(settings) => problems.extend(header_problem(&settings.verify)),
+                Ok(settings) => {
+                    problems.extend(header_problem(&settings.verify));
+                    problems.extend(secret_problem(&settings.verify));
+                }
                 Err(problem) => problems.push(problem),
             }
         }
@@ -161,6 +164,19 @@ impl Kind for WebhookTrigger {
     ) -> Result<Behaviour, Vec<ParamProblem>> {
         Ok(Behaviour::Trigger)
     }
+}
+
+/// An empty secret would be everybody's.
+fn secret_problem(verify: &Verify) -> Option<ParamProblem> {
+    let (Verify::Header { secret, .. }
+    | Verify::HmacSha256 { secret, .. }
+    | Verify::StandardWebhooks { secret }) = verify
+    else {
+        return None;
+    };
+    secret
+        .is_empty()
+        .then(|| ParamProblem::new("verify.secret", "must not be empty"))
 }
 
 fn header_problem(verify: &Verify) -> Option<ParamProblem> {

@@ -8,7 +8,6 @@ use engine::config::MAX_DELAY_MS;
 use engine::failure::NodeError;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
-use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -95,7 +94,7 @@ fn retry_after_ms(status: StatusCode, headers: &HeaderMap, now_ms: i64) -> Optio
     let wait_ms = match value.parse::<u64>() {
         Ok(seconds) => seconds.saturating_mul(1000),
         Err(_) => {
-            let at = Timestamp::try_from(rfc2822::parse(value).ok()?).ok()?;
+            let at = rfc2822::parse(value).ok()?.timestamp();
             u64::try_from(at.as_millisecond().saturating_sub(now_ms)).ok()?
         }
     };

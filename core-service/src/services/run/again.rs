@@ -42,13 +42,7 @@ impl Runs {
         request: v1::RetryRunNodeRequest,
     ) -> Result<v1::RetryRunNodeResponse> {
         let run = self.ended_run(&caller, &request.id).await?;
-        if request
-            .attempt_number
-            .is_some_and(|wanted| wanted != attempt_number(&run))
-        {
-            let message = format!("The run is at attempt {}.", run.attempt_number);
-            return Err(Error::new(ErrorReason::AttemptMismatch, message));
-        }
+        check_attempt(&run, request.attempt_number)?;
         let metered = self.check_bill(&caller).await?;
         // Validation has seen that it is there.
         let node_id = request.node_id.unwrap_or_default();
@@ -95,6 +89,15 @@ impl Runs {
         start::check_billing(&organization)?;
         Ok(organization.is_metered())
     }
+}
+
+/// Refuses when the caller has another attempt in mind than the run is at.
+pub(super) fn check_attempt(run: &Run, wanted: Option<i32>) -> Result<()> {
+    if wanted.is_some_and(|wanted| wanted != attempt_number(run)) {
+        let message = format!("The run is at attempt {}.", run.attempt_number);
+        return Err(Error::new(ErrorReason::AttemptMismatch, message));
+    }
+    Ok(())
 }
 
 fn status(run: &Run) -> i32 {

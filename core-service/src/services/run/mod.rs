@@ -2,6 +2,7 @@
 
 mod again;
 mod report;
+mod respond;
 pub(super) mod start;
 mod watch;
 
@@ -140,14 +141,6 @@ impl Runs {
         Ok(v1::CancelRunResponse {
             data: Some(v1::Acknowledgement { ok: true }),
         })
-    }
-
-    async fn respond_run_node(
-        &self,
-        _caller: Authorized<WorkflowWrite>,
-        _request: v1::RespondRunNodeRequest,
-    ) -> Result<v1::RespondRunNodeResponse> {
-        Err(Error::unimplemented())
     }
 }
 

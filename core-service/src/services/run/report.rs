@@ -79,9 +79,7 @@ pub(super) fn run_node(node: &NodeReport<'_>) -> Result<v1::RunNode> {
 
 fn log_line(line: &LogLine) -> v1::RunNodeLog {
     v1::RunNodeLog {
-        level: v1::RunNodeLogLevel::from_word(line.level.as_str())
-            .unwrap_or_default()
-            .into(),
+        level: v1::RunNodeLogLevel::from_word(line.level.as_str()).unwrap_or_default(),
         message: line.message.clone(),
     }
 }

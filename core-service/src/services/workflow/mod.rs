@@ -7,6 +7,7 @@ mod ops;
 mod references;
 mod resolve;
 mod tags;
+mod test_module;
 
 use contract::scope::{WorkflowRead, WorkflowWrite};
 use contract::v1::{self, ErrorReason};
@@ -106,14 +107,6 @@ impl Workflows {
             issues,
         };
         Ok(v1::ValidateWorkflowResponse { data: Some(result) })
-    }
-
-    async fn test_module(
-        &self,
-        _caller: Authorized<WorkflowWrite>,
-        _request: v1::TestModuleRequest,
-    ) -> Result<v1::TestModuleResponse> {
-        Err(Error::unimplemented())
     }
 
     /// The graph that a version froze.

@@ -189,23 +189,30 @@ impl<'a> Place<'a> {
         if let Some(id) = unknown {
             return Err(format!("the run's graph has no node {id}"));
         }
-        let run = &report.run;
-        let created_at = jiff::Timestamp::from_millisecond(run.created_at).unwrap_or_default();
+        let (run, workflow) = roots(report, workflow_name);
         Ok(Self {
             report,
             variables,
             above: from.map(|id| plan.ancestor_ids(id)),
-            run: json!({
-                "id": run.id,
-                "attemptNumber": run.attempt_number,
-                "trigger": report.trigger,
-                "createdAt": format!("{created_at:.3}"),
-            }),
-            workflow: json!({ "id": run.workflow_id, "name": workflow_name }),
+            run,
+            workflow,
             now: clock::now_ms(),
             calls: Calls::default(),
         })
     }
+}
+
+/// `$run` and `$workflow` of a past run.
+pub(super) fn roots(report: &Report, workflow_name: &str) -> (Value, Value) {
+    let run = &report.run;
+    let created_at = jiff::Timestamp::from_millisecond(run.created_at).unwrap_or_default();
+    let root = json!({
+        "id": run.id,
+        "attemptNumber": run.attempt_number,
+        "trigger": report.trigger,
+        "createdAt": format!("{created_at:.3}"),
+    });
+    (root, json!({ "id": run.workflow_id, "name": workflow_name }))
 }
 
 impl Scope for Place<'_> {

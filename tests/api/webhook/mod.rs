@@ -1,5 +1,8 @@
 //! Webhooks: minted, listed, disabled, deleted, and called by strangers.
 
+mod answer;
+mod verify;
+
 use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
