@@ -120,7 +120,8 @@ async fn a_call_survives_the_process_of_its_caller(world: &World) {
 
 async fn a_child_outlives_a_crash_between_its_start_and_the_wait(world: &World) {
     // The process dies as soon as the child is there, now before and now after its caller is known to wait.
-    for _ in 0..5 {
+    // A SQLite database is one process's: what a crashed one left open would be in the way of a third.
+    for _ in 0..if world.is_sqlite() { 1 } else { 5 } {
         let first = world.process().await;
         let callee = workflow(world, &after_trigger(&[wait(300)])).await;
         let begin = start(&world.organization_id, &calling(&callee), json!({}));
