@@ -23,7 +23,7 @@ const UNAVAILABLE_RETRY_S: i64 = 1;
 pub(crate) struct Failure {
     pub reason: ErrorReason,
     pub message: String,
-    pub details: Vec<ErrorDetail>,
+    pub details: Box<[ErrorDetail]>,
     base_url: Option<Box<str>>,
     retry_after_s: Option<i64>,
     run_id: Option<Box<str>>,
@@ -37,7 +37,7 @@ impl Failure {
         Self {
             reason,
             message: message.into(),
-            details: Vec::new(),
+            details: Box::default(),
             base_url: None,
             retry_after_s: None,
             run_id: None,
@@ -54,7 +54,7 @@ impl Failure {
             _ => "The request has several fields that are not valid; see details.".to_owned(),
         };
         Self {
-            details,
+            details: details.into(),
             ..Self::new(ErrorReason::ValidationError, message)
         }
     }
@@ -83,7 +83,7 @@ impl Failure {
                 code: row.code.to_owned(),
                 message: self.message,
                 request_id: id.as_str().to_owned(),
-                details: self.details,
+                details: self.details.into_vec(),
                 base_url: self.base_url.map(String::from),
                 retry_after_s: self.retry_after_s,
                 run_id: self.run_id.map(String::from),
@@ -119,7 +119,7 @@ impl From<Status> for Failure {
         Self {
             reason,
             message,
-            details: violations(&details),
+            details: violations(&details).into(),
             base_url: metadata_of(&details, contract::errors::BASE_URL),
             run_id: metadata_of(&details, contract::errors::RUN_ID),
             retry_after_s: retry_after(&details).or(unavailable),
