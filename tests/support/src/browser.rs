@@ -100,6 +100,32 @@ impl Browser {
         text(&self.command(Method::GET, &path, None).await)
     }
 
+    /// Waits until the element shows this text, perhaps among more: a click may be loading another page.
+    pub async fn shows(&self, selector: &str, wanted: &str) {
+        let mut last = None;
+        let shown = until(async || {
+            last = self.try_text(selector).await;
+            last.as_ref()
+                .is_some_and(|text| text.contains(wanted))
+                .then_some(())
+        });
+        let shown = shown.await;
+        assert!(shown.is_some(), "{selector} shows {last:?}, not {wanted:?}");
+    }
+
+    /// The text of an element, unless the page is being replaced.
+    async fn try_text(&self, selector: &str) -> Option<String> {
+        let session = format!("/session/{}/element", self.session);
+        let wanted = json!({ "using": "css selector", "value": selector });
+        let found = exchange(&self.client, Method::POST, &session, Some(wanted))
+            .await
+            .ok()?;
+        let element = found["value"][ELEMENT].as_str()?;
+        let path = format!("{session}/{element}/text");
+        let text = exchange(&self.client, Method::GET, &path, None).await.ok()?;
+        text["value"].as_str().map(str::to_owned)
+    }
+
     /// What a form's control holds.
     pub async fn value(&self, selector: &str) -> String {
         let path = format!("{}/property/value", self.element(selector).await);
