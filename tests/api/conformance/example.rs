@@ -120,6 +120,11 @@ pub(super) async fn examples(home: &Home<'_>, endpoint: &Endpoint) -> Vec<Exampl
                 start,
             ]
         }
+        "POST /workflows/{id}/test-module" => {
+            let workflow = Example::at(home.app_workflow().await);
+            let of_node = |node: Value| workflow.clone().with(json!({ "nodeId": node }));
+            vec![of_node(json!(2)), of_node(json!("2"))]
+        }
         "PUT /workflows/{id}/tags" => {
             let workflow = Example::at(home.workflow().await);
             let tags = json!({ "tagIds": [home.tag().await, home.tag().await] });
@@ -179,6 +184,13 @@ pub(super) async fn examples(home: &Home<'_>, endpoint: &Endpoint) -> Vec<Exampl
         "POST /runs/{id}/retry-node" => {
             let body = json!({ "nodeId": 2, "attemptNumber": 1 });
             vec![Example::at(home.failed_run().await).with(body)]
+        }
+        "POST /runs/{id}/nodes/{nodeId}/respond" => {
+            let node = Example::at(home.asking_run(&["a", "b"]).await.1).and("3");
+            let answer = json!({ "approved": true });
+            let first = json!({ "response": answer, "iteration": "0", "attemptNumber": 1 });
+            let second = json!({ "response": answer, "iteration": "1" });
+            vec![node.clone().with(first), node.with(second)]
         }
         "GET /credentials" => {
             home.credential().await;
@@ -278,6 +290,15 @@ pub(super) async fn examples(home: &Home<'_>, endpoint: &Endpoint) -> Vec<Exampl
             vec![function.clone().with(all), function.with(clear)]
         }
         "GET /teams" => vec![Example::list()],
+        "GET /human-requests" => {
+            let (workflow, run) = home.asking_run(&["a"]).await;
+            let all = Example::list()
+                .query("workflowId", workflow)
+                .query("runId", run)
+                .query("assignee", "ada@users.test")
+                .query("limit", 1);
+            vec![Example::list(), all]
+        }
         "GET /folders" => {
             let parent = home.folder().await;
             let _ = api

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Map, Value, json};
-use test_support::{Api, graphs, text};
+use test_support::{Api, graphs, text, until};
 
 use crate::world::World;
 
@@ -106,6 +106,43 @@ impl<'a> Home<'a> {
         let run = self.api.start(&workflow, json!({})).await;
         let _ = self.api.reached(&run, &["waiting"]).await;
         run
+    }
+
+    /// A run of which node 3 asks a person, for each of its items, and its workflow.
+    pub async fn asking_run(&self, items: &[&str]) -> (String, String) {
+        let form = json!({
+            "title": "Item {{$item}}",
+            "fields": [{ "name": "approved", "type": "boolean", "required": true, "label": "Approve?" }],
+            "assignees": ["ada@users.test"],
+            "timeoutMs": 86_400_000,
+        });
+        let flow = graphs::chain(&[
+            ("manual_trigger", json!({})),
+            ("splitter", json!({ "items": items, "concurrency": 2 })),
+            ("human_input", form),
+            ("aggregator", json!({ "of": 2 })),
+        ]);
+        let workflow = self.api.workflow_with("Asks", flow).await;
+        let run = self.api.start(&workflow, json!({})).await;
+        let path = format!("/human-requests?runId={run}");
+        let asked = until(async || (self.api.all_pages(&path).await.len() == items.len()).then_some(()));
+        asked.await.expect("a request for each item");
+        (workflow, run)
+    }
+
+    /// A workflow whose node 2 is of an app.
+    pub async fn app_workflow(&self) -> String {
+        let workflow = self.api.workflow("Asks a service").await;
+        let node = |temp_id: &str| json!({ "op": "add_node", "tempId": temp_id });
+        let (mut trigger, mut module) = (node("trigger"), node("module"));
+        trigger["kind"] = json!("manual_trigger");
+        module["appId"] = json!("http");
+        module["moduleSlug"] = json!("request");
+        module["after"] = json!("trigger");
+        // Nobody is there: that is an output too.
+        module["params"] = json!({ "url": "http://127.0.0.1:1/" });
+        self.api.edit(&workflow, json!([trigger, module])).await;
+        workflow
     }
 
     /// A run that a webhook started.

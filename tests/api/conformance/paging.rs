@@ -7,7 +7,7 @@ use contract::v1::{CreateUserRequest, MemberRole};
 use serde_json::{Value, json};
 use test_support::{Api, graphs, percent_encoded, text};
 
-use super::endpoint::implemented;
+use super::endpoint::{Endpoint, implemented};
 use super::home::Home;
 use crate::world::World;
 
@@ -39,70 +39,69 @@ fn own_id(item: &Value) -> String {
     text(&item["id"])
 }
 
-/// Every list with a cursor.
+/// The endpoints of lists with a cursor.
+fn listing() -> impl Iterator<Item = Endpoint> {
+    let listing = |endpoint: &Endpoint| endpoint.query.contains(&"cursor");
+    implemented().into_iter().filter(listing)
+}
+
+/// A list, with what it is about made.
 ///
 /// # Panics
-/// When one has no entry here.
-async fn lists<'h>(world: &'h World, home: &'h Home<'h>) -> Vec<List<'h>> {
-    let mut lists = Vec::new();
-    for endpoint in implemented() {
-        if !endpoint.query.contains(&"cursor") {
-            continue;
+/// When it has no entry here.
+async fn list_of<'h>(world: &'h World, home: &'h Home<'h>, endpoint: &Endpoint) -> List<'h> {
+    let plain = |path: String| List {
+        home,
+        world,
+        name: endpoint.name.clone(),
+        path,
+        orders: vec![String::new()],
+        id: own_id,
+    };
+    match endpoint.name.as_str() {
+        "GET /workflows" => {
+            let of = |by: &str| ["asc", "desc"].map(|direction| format!("sortBy={by}&sortDir={direction}&"));
+            List {
+                orders: ["name", "createdAt", "updatedAt"]
+                    .iter()
+                    .flat_map(|by| of(by))
+                    .collect(),
+                ..plain("/workflows?".to_owned())
+            }
         }
-        let plain = |path: String| List {
-            home,
-            world,
-            name: endpoint.name.clone(),
-            path,
-            orders: vec![String::new()],
-            id: own_id,
-        };
-        lists.push(match endpoint.name.as_str() {
-            "GET /workflows" => {
-                let of =
-                    |by: &str| ["asc", "desc"].map(|direction| format!("sortBy={by}&sortDir={direction}&"));
-                List {
-                    orders: ["name", "createdAt", "updatedAt"]
-                        .iter()
-                        .flat_map(|by| of(by))
-                        .collect(),
-                    ..plain("/workflows?".to_owned())
-                }
-            }
-            "GET /workflows/{id}/versions" => List {
-                id: |item| item["versionNo"].to_string(),
-                ..plain(format!("/workflows/{}/versions?", home.workflow().await))
-            },
-            "GET /runs" => plain(format!("/runs?workflowId={}&", home.small_workflow().await)),
-            "GET /runs/{id}/nodes" => List {
-                id: |item| item["nodeId"].to_string(),
-                ..plain(format!("/runs/{}/nodes?", run_of_many_nodes(home).await))
-            },
-            "GET /databases/{id}/rows" => List {
-                orders: [
-                    "",
-                    "sortDir=asc&",
-                    "sortColumnId=price&",
-                    "sortColumnId=price&sortDir=desc&",
-                ]
-                .map(str::to_owned)
-                .into(),
-                ..plain(format!("/databases/{}/rows?", home.table().await))
-            },
-            "GET /credentials" => plain("/credentials?".to_owned()),
-            "GET /functions" => plain("/functions?".to_owned()),
-            "GET /webhooks" => plain("/webhooks?".to_owned()),
-            "GET /members" => List {
-                id: |item| text(&item["userId"]),
-                ..plain("/members?".to_owned())
-            },
-            "GET /activity" => plain("/activity?".to_owned()),
-            name => {
-                panic!("{name} has no entry; say in tests/api/conformance/paging.rs how it is written into")
-            }
-        });
+        "GET /workflows/{id}/versions" => List {
+            id: |item| item["versionNo"].to_string(),
+            ..plain(format!("/workflows/{}/versions?", home.workflow().await))
+        },
+        "GET /runs" => plain(format!("/runs?workflowId={}&", home.small_workflow().await)),
+        "GET /runs/{id}/nodes" => List {
+            id: |item| item["nodeId"].to_string(),
+            ..plain(format!("/runs/{}/nodes?", run_of_many_nodes(home).await))
+        },
+        "GET /databases/{id}/rows" => List {
+            orders: [
+                "",
+                "sortDir=asc&",
+                "sortColumnId=price&",
+                "sortColumnId=price&sortDir=desc&",
+            ]
+            .map(str::to_owned)
+            .into(),
+            ..plain(format!("/databases/{}/rows?", home.table().await))
+        },
+        "GET /human-requests" => plain("/human-requests?".to_owned()),
+        "GET /credentials" => plain("/credentials?".to_owned()),
+        "GET /functions" => plain("/functions?".to_owned()),
+        "GET /webhooks" => plain("/webhooks?".to_owned()),
+        "GET /members" => List {
+            id: |item| text(&item["userId"]),
+            ..plain("/members?".to_owned())
+        },
+        "GET /activity" => plain("/activity?".to_owned()),
+        name => {
+            panic!("{name} has no entry; say in tests/api/conformance/paging.rs how it is written into")
+        }
     }
-    lists
 }
 
 /// A run that fills a list of its nodes before it is read: it takes no more.
@@ -146,6 +145,9 @@ impl List<'_> {
             "GET /databases/{id}/rows" => {
                 let row = json!({ "sku": format!("s{number}"), "price": number % 4 });
                 self.home.insert_row(self.of(), row).await;
+            }
+            "GET /human-requests" => {
+                self.home.asking_run(&["a"]).await;
             }
             "GET /credentials" => {
                 self.home.credential().await;
@@ -218,8 +220,10 @@ async fn page_of(api: &Api, path: &str) -> (Vec<Value>, Option<String>) {
 }
 
 async fn nothing_is_skipped_and_nothing_comes_twice(world: &World) {
-    let home = Home::found(world).await;
-    for list in lists(world, &home).await {
+    for endpoint in listing() {
+        // A home for each: what one list deletes, another may be about.
+        let home = Home::found(world).await;
+        let list = list_of(world, &home, &endpoint).await;
         for order in &list.orders {
             read_while_others_write(&list, order).await;
         }
@@ -277,7 +281,10 @@ fn ids(list: &List<'_>, items: &[Value]) -> Vec<String> {
 
 async fn a_cursor_belongs_to_its_list_and_query(world: &World) {
     let home = Home::found(world).await;
-    let lists = lists(world, &home).await;
+    let mut lists = Vec::new();
+    for endpoint in listing() {
+        lists.push(list_of(world, &home, &endpoint).await);
+    }
     let mut cursors = Vec::new();
     for list in &lists {
         for _ in 0..3 {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use test_support::graphs;
 
 use super::script::Step;
-use super::values::{call, id, mostly, object, one_of};
+use super::values::{Values, call, id, mostly, object, one_of};
 
 /// Batches of operations: whole graphs of some use, and small edits that fit or do not.
 pub(super) fn edits() -> BoxedStrategy<Step> {
@@ -158,8 +158,17 @@ fn small() -> BoxedStrategy<Value> {
         ),
         operation(
             "set_edge_filter",
-            object([("from*", node()), ("to*", node()), ("filter*", filter())])
+            with_filter(object([("from*", node()), ("to*", node())]), filter())
         ),
     ]
     .boxed()
+}
+
+/// That the filter is there is a matter of the JSON: as a message, an operation without one clears it.
+fn with_filter(edge: Values, filter: Values) -> Values {
+    let member = |(mut edge, filter): (Value, Value)| {
+        edge["filter"] = filter;
+        edge
+    };
+    (edge, filter).prop_map(member).boxed()
 }
