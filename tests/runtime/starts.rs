@@ -80,9 +80,7 @@ async fn a_start_outlives_its_caller(world: &World) {
     let first = process.start(start.clone()).await.unwrap().run_id;
     world.ended(&first).await;
     let without_writes = world.without_writes().await;
-    let calling = process
-        .call(|runtime| async move { tokio::spawn(async move { runtime.start_run(start).await }) })
-        .await;
+    let calling = process.begin(|runtime| async move { runtime.start_run(start).await });
     // The caller has handed the run in, and goes before it can be durable.
     let handed_in = async {
         while process.runtime.metrics().runs_live == 0 {

@@ -13,6 +13,7 @@ use core_service::store::{Actor, DatabaseUrl, Founding, Run, Store};
 use core_service::triggers::{Triggers, WorkflowCalls};
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use test_support::TemporaryDirectory;
+use tokio::task::JoinHandle;
 
 use crate::probe::Probe;
 
@@ -209,13 +210,23 @@ pub(crate) struct Process {
 }
 
 impl Process {
+    /// Begins something inside the process.
+    pub(crate) fn begin<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+        &self,
+        call: impl FnOnce(Runtime) -> F,
+    ) -> JoinHandle<T> {
+        self.tokio.as_ref().unwrap().spawn(call(self.runtime.clone()))
+    }
+
     /// Does something inside the process.
     pub(crate) async fn call<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
         &self,
         call: impl FnOnce(Runtime) -> F,
     ) -> T {
-        let done = self.tokio.as_ref().unwrap().spawn(call(self.runtime.clone()));
-        tokio::time::timeout(PATIENCE, done).await.unwrap().unwrap()
+        tokio::time::timeout(PATIENCE, self.begin(call))
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     pub(crate) async fn start(&self, start: StartRun) -> Result<Started, StartRunError> {

@@ -117,7 +117,7 @@ async fn every_write_of_rows_happens_once(fixture: &Fixture) {
         fixture,
         &table,
         &effect("insert", 1, None),
-        RowWrite::Insert(&[one.clone()]),
+        RowWrite::Insert(std::slice::from_ref(&one)),
     )
     .await;
     assert_eq!(
