@@ -9,7 +9,6 @@ use std::time::Duration;
 use engine::start::{Start, StartFrom};
 use serde_json::json;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
 
 use super::Shared;
 use super::call;
@@ -19,7 +18,7 @@ use crate::clock;
 use crate::runtime::{
     End, GraphRef, Lineage, Notice, PlanError, RequestError, StartRun, StartRunError, Trigger,
 };
-use crate::store::{Ending, ErrorListener, IdempotencyKey, StoreError, Subscription, Topic};
+use crate::store::{Ending, ErrorListener, IdempotencyKey, StoreError, Topic};
 
 /// How often ends are looked for when nothing is announced: those that another process left when it died.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -47,20 +46,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
         if let Err(error) = look(&shared).await {
             tracing::warn!(%error, "ends of runs could not be looked for; it will be tried again");
         }
-        tokio::select! {
-            () = sleep(LOOK_EVERY) => {}
-            () = announced(&mut subscription) => {}
-            () = shared.runtime.drained() => {}
-        }
-    }
-}
-
-async fn announced(subscription: &mut Subscription) {
-    loop {
-        match subscription.next().await {
-            Some(notification) if notification.topic != Topic::Endings => {}
-            _ => return,
-        }
+        shared.rest(&mut subscription, Topic::Endings, LOOK_EVERY).await;
     }
 }
 

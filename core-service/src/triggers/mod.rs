@@ -10,6 +10,7 @@ mod metrics;
 mod schedule;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use call::Reach;
 pub use call::{MAX_DEPTH, WorkflowCalls};
@@ -17,8 +18,9 @@ pub use metrics::TriggerFigures;
 
 use crate::nodes::Registry;
 use crate::runtime::Runtime;
-use crate::store::Store;
+use crate::store::{Store, Subscription, Topic};
 use metrics::Counters;
+use tokio::time::sleep;
 
 /// The workers of this process.
 #[derive(Clone)]
@@ -33,6 +35,24 @@ struct Shared {
     counters: Counters,
     /// Calls go on as long as the workers do.
     _reach: Arc<Reach>,
+}
+
+impl Shared {
+    /// Waits until something of a topic is announced, but no longer than a pause, nor after the process drains.
+    async fn rest(&self, subscription: &mut Subscription, topic: Topic, pause: Duration) {
+        let announced = async {
+            while subscription
+                .next()
+                .await
+                .is_some_and(|notification| notification.topic != topic)
+            {}
+        };
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = announced => {}
+            () = self.runtime.drained() => {}
+        }
+    }
 }
 
 impl Triggers {

@@ -10,12 +10,11 @@ use engine::schedule::{Recurrence, Schedule, Turn};
 use engine::start::{Start, StartFrom};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
 
 use super::Shared;
 use super::metrics::count;
 use crate::runtime::{GraphRef, Lineage, PlanError, StartRun, StartRunError, Trigger};
-use crate::store::{DueSchedule, NextWake, Pass, StoreError, Subscription, Tick, Topic};
+use crate::store::{DueSchedule, NextWake, Pass, StoreError, Tick, Topic};
 
 /// How often schedules are looked at when nothing is announced: the safety net under notifications.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -38,20 +37,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             tracing::warn!(%error, "schedules could not be looked at; it will be tried again");
             LOOK_EVERY
         });
-        tokio::select! {
-            () = sleep(pause) => {}
-            () = changed(&mut subscription) => {}
-            () = shared.runtime.drained() => {}
-        }
-    }
-}
-
-async fn changed(subscription: &mut Subscription) {
-    loop {
-        match subscription.next().await {
-            Some(notification) if notification.topic != Topic::Schedules => {}
-            _ => return,
-        }
+        shared.rest(&mut subscription, Topic::Schedules, pause).await;
     }
 }
 
