@@ -213,8 +213,9 @@ impl Request {
 
 /// How often a run that another process drives is looked at.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
-/// How long to wait before asking for a run that just changed hands.
+/// How long to wait before asking for a run that just changed hands; twice as long each time, up to the limit.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
 /// A request on its way.
 struct Asking {
@@ -278,6 +279,7 @@ impl Asking {
         if self.ask == Ask::Cancel && run.status.is_terminal() {
             return Err(RequestError::Terminal);
         }
+        let mut pause = TRY_AGAIN_AFTER;
         while Instant::now() < self.deadline {
             if let Some(answer) = self.ask_live().await {
                 return answer;
@@ -310,7 +312,8 @@ impl Asking {
                     }
                 }
             }
-            sleep(TRY_AGAIN_AFTER).await;
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
         Err(RequestError::Unavailable)
     }
