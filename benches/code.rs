@@ -1,4 +1,5 @@
-//! What code nodes cost: a warm call across both process hops, and runs of ten chained `js_code` nodes.
+//! What code nodes cost: a warm call across both process hops, and runs of ten chained `js_code` nodes. How much later than
+//! its limit harmful code fails, and what another organization notices meanwhile.
 //!
 //! `cargo bench -p contract --bench code`. Environment: `SWITCHYARD_BENCH_RUNS` (2,000), `SWITCHYARD_BENCH_CALLERS` (32),
 //! `SWITCHYARD_BENCH_CALLS` (20,000).
@@ -19,6 +20,7 @@ use test_support::{Api, Server, ServerOptions, binary, graphs};
 #[tokio::main]
 async fn main() {
     warm_calls().await;
+    harmful_calls().await;
     chained_nodes().await;
 }
 
@@ -38,11 +40,73 @@ async fn warm_calls() {
             limit_ms: 10_000,
         };
         let began = Instant::now();
-        let outcome = sandbox.call("org_1", call).await.unwrap();
+        let outcome = sandbox.call("org_1", call, |_line| {}).await.unwrap();
         latencies.push(began.elapsed());
         assert_eq!(outcome.result, Ok(json!(2)));
     }
     show(&format!("{calls} warm calls"), latencies);
+}
+
+/// Code that never ends or wants more than there is, also where the interpreter does not look up.
+const HARMFUL: [&str; 10] = [
+    "for (;;) {}",
+    "for (;;) await null",
+    "return /^(a+)+$/.test('a'.repeat(60) + 'b')",
+    "let x = 3n; for (;;) x = x * x % (2n ** 65536n - 1n)",
+    "new Array(2 ** 32 - 2).indexOf(1)",
+    "return new Proxy({}, { ownKeys() { for (;;) {} } })",
+    "const a = []; for (;;) a.push({})",
+    "const a = []; for (;;) a.push(new ArrayBuffer(2 ** 20))",
+    "return 'x'.repeat(100 * 2 ** 20)",
+    "for (;;) console.log('x'.repeat(1000))",
+];
+
+/// Harmful calls one after the other, then four at once beside the calls of another organization.
+async fn harmful_calls() {
+    const LIMIT: Duration = Duration::from_millis(300);
+    let sandbox = Sandbox::start(SandboxConfig::new(binary("switchyard")))
+        .await
+        .unwrap();
+    let call = |code: &str, limit: Duration| Call {
+        code: code.to_owned(),
+        form: Form::AsyncBody,
+        parameters: Vec::new(),
+        arguments: Vec::new(),
+        limit_ms: limit.as_millis() as u64,
+    };
+    for code in HARMFUL {
+        let mut late = Vec::new();
+        for _ in 0..10 {
+            let began = Instant::now();
+            let outcome = sandbox
+                .call("org_1", call(code, LIMIT), |_line| {})
+                .await
+                .unwrap();
+            late.push(began.elapsed().saturating_sub(LIMIT));
+            assert!(outcome.result.is_err(), "{code}");
+        }
+        let latest = late.iter().max().unwrap();
+        println!("{latest:>9.1?} after its limit at most: {code}");
+    }
+    let endless = || sandbox.call("org_1", call("for (;;) {}", Duration::from_secs(60)), |_line| {});
+    let flood = async { tokio::join!(endless(), endless(), endless(), endless()) };
+    let others = async {
+        let mut latencies = Vec::new();
+        for _ in 0..1_000 {
+            let began = Instant::now();
+            let outcome = sandbox
+                .call("org_2", call("return 1", LIMIT), |_line| {})
+                .await
+                .unwrap();
+            latencies.push(began.elapsed());
+            assert_eq!(outcome.result, Ok(json!(1)));
+        }
+        latencies
+    };
+    tokio::select! {
+        _ = flood => panic!("endless code has ended"),
+        latencies = others => show("1000 calls of another organization beside endless ones", latencies),
+    }
 }
 
 /// Runs over REST, each of which is over when its report says so.

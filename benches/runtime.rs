@@ -188,6 +188,7 @@ fn start(organization_id: String) -> StartRun {
             kind: "webhook".to_owned(),
             node_id: Some(1),
             webhook_id: Some("wh_1".to_owned()),
+            parent_run_id: None,
         },
         idempotency: None,
         tick: None,

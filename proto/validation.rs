@@ -122,6 +122,11 @@ impl Checker {
         self.demand(number.into() <= most, || format!("must be {most} or less"));
     }
 
+    /// JSON has no other numbers: one of gRPC would be stored as what cannot be read again.
+    pub(crate) fn finite(&mut self, number: f64) {
+        self.demand(number.is_finite(), || "must be a finite number".to_owned());
+    }
+
     pub(crate) fn defined<T: Words>(&mut self, number: i32) {
         let known = number == 0 || T::to_word(number).is_some();
         self.demand(known, || format!("must be one of {}", T::choices()));

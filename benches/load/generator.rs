@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 /// What a connection sends, over and over.
 #[derive(Clone)]
 pub(crate) struct Calls {
-    /// Requests, sent in turn.
+    /// Requests, sent in turn; each connection begins at another one.
     pub(crate) requests: Vec<Vec<u8>>,
     /// Status of a success.
     pub(crate) success: u16,
@@ -60,8 +60,9 @@ async fn all_connections(address: SocketAddr, calls: Calls, connections: usize, 
     let end = Instant::now() + time;
     let calls = Arc::new(calls);
     let mut callers = JoinSet::new();
-    for _ in 0..connections {
-        callers.spawn(one_connection(address, calls.clone(), end));
+    for connection in 0..connections {
+        let first = connection * calls.requests.len() / connections;
+        callers.spawn(one_connection(address, calls.clone(), first, end));
     }
     let mut load = Load::default();
     for each in callers.join_all().await {
@@ -72,12 +73,12 @@ async fn all_connections(address: SocketAddr, calls: Calls, connections: usize, 
     load
 }
 
-async fn one_connection(address: SocketAddr, calls: Arc<Calls>, end: Instant) -> Load {
+async fn one_connection(address: SocketAddr, calls: Arc<Calls>, first: usize, end: Instant) -> Load {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.set_nodelay(true).unwrap();
     let mut load = Load::default();
     let mut buffer = Vec::with_capacity(64 * 1024);
-    for request in calls.requests.iter().cycle() {
+    for request in calls.requests.iter().cycle().skip(first) {
         let sent = Instant::now();
         if sent >= end {
             break;

@@ -1,20 +1,22 @@
-//! Webhook calls: each starts a run of `test_support::workload`, answered when the run is durable.
+//! Webhook calls, each of which starts a run.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use test_support::{Api, Server, wire, workload};
+use serde_json::Value;
+use test_support::{Api, Server, text, wire, workload};
 
 use crate::Options;
 use crate::generator::{self, Calls, Load};
 use crate::process::Usage;
+use crate::workloads::Workload;
 
 /// How long the last runs may take to end.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A line for each number of connections, then more calls until there are `--total` runs, for the memory they take.
-pub(crate) async fn measure(server: &Server, options: &Options) {
-    let target = Target::prepare(server).await;
+pub(crate) async fn measure(server: &Server, workload: &Workload, options: &Options) {
+    let target = Target::prepare(server, workload).await;
     println!(
         "{:>11} {:>11} {:>12} {:>8} {:>8} {:>8} {:>9} {:>10} {:>8} {:>8}",
         "connections",
@@ -32,17 +34,17 @@ pub(crate) async fn measure(server: &Server, options: &Options) {
     for &connections in &options.connections {
         println!("{}", target.load(connections, options.time()).await);
     }
-    while target.finished().await < options.total {
+    while finished(&target.api).await < options.total.unwrap_or(0) {
         target.load(64, Duration::from_secs(1)).await;
     }
-    let runs = target.finished().await;
+    let runs = finished(&target.api).await;
     println!(
         "after {runs} runs: RSS {:.0} MiB",
         Usage::of(target.pid).memory_mib
     );
 }
 
-/// A server with the workflow live.
+/// A server with a workflow live.
 struct Target {
     api: Api,
     address: SocketAddr,
@@ -51,31 +53,39 @@ struct Target {
 }
 
 impl Target {
-    async fn prepare(server: &Server) -> Self {
+    async fn prepare(server: &Server, workload: &Workload) -> Self {
         let api = server.first_api();
-        let workflow = api.workflow_with("Load", workload::graph()).await;
-        api.go_live(&workflow).await;
-        let hook = api.mint(&workflow, 1).await;
-        Self {
+        let path = go_live(&api, (workload.operations)()).await;
+        let request = wire::request("POST", &path, &[], &workload::body());
+        let target = Self {
             api,
             address: server.rest_address(),
             pid: server.pid(),
             calls: Calls {
-                requests: vec![wire::request(
-                    "POST",
-                    &format!("/hooks/{hook}"),
-                    &[],
-                    &workload::body(),
-                )],
-                success: 202,
+                requests: vec![request],
+                success: workload.success,
             },
+        };
+        target.check(&(workload.output)()).await;
+        target
+    }
+
+    /// Calls it once and looks at what comes of it, so that no figure is one of a workflow that does something else.
+    async fn check(&self, output: &Value) {
+        let mut connection = wire::Connection::open(self.address).unwrap();
+        let answer = connection.exchange(&self.calls.requests[0]).unwrap();
+        let mut found: Value = serde_json::from_slice(&answer.body).unwrap();
+        if answer.status == 202 {
+            let report = self.api.ended(&text(&found["data"]["runId"])).await;
+            found = report["nodes"].as_array().unwrap().last().unwrap()["output"].clone();
         }
+        assert_eq!((answer.status, &found), (self.calls.success, output));
     }
 
     /// Loads the server for a time and waits until all runs have ended.
     async fn load(&self, connections: usize, time: Duration) -> Line {
         let (finished_before, usage_before, own_before) = (
-            self.finished().await,
+            finished(&self.api).await,
             Usage::of(self.pid),
             Usage::of(std::process::id()),
         );
@@ -84,13 +94,13 @@ impl Target {
         let accepting = started.elapsed();
         let own = Usage::of(std::process::id());
         let accepted = finished_before + load.answered();
-        while self.finished().await < accepted {
+        while finished(&self.api).await < accepted {
             assert!(started.elapsed() < time + PATIENCE, "runs do not end");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let completing = started.elapsed();
         let usage = Usage::of(self.pid);
-        let runs = (self.finished().await - finished_before).max(1);
+        let runs = (finished(&self.api).await - finished_before).max(1);
         let per_run =
             |before: &Usage, after: &Usage| 1000.0 * (after.cpu_seconds - before.cpu_seconds) / runs as f64;
         Line {
@@ -103,25 +113,31 @@ impl Target {
             load,
         }
     }
+}
 
-    /// Runs that the server has counted as ended.
-    async fn finished(&self) -> u64 {
-        let metrics = self
-            .api
-            .send(http::Method::GET, "/metrics", &[], bytes::Bytes::new())
-            .await;
-        let text = metrics.text();
-        let value = |name: &str| -> u64 {
-            let line = text
-                .lines()
-                .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-            line.unwrap_or_else(|| panic!("no {name} in the metrics"))
-                .parse()
-                .unwrap()
-        };
-        assert_eq!(value("switchyard_runs_failed_total"), 0, "runs fail");
-        value("switchyard_runs_succeeded_total")
-    }
+/// Makes a workflow whose first node is a webhook's, and gives the path that starts its runs.
+pub(crate) async fn go_live(api: &Api, operations: Value) -> String {
+    let workflow = api.workflow_with("Load", operations).await;
+    api.go_live(&workflow).await;
+    format!("/hooks/{}", api.mint(&workflow, 1).await)
+}
+
+/// Runs that the server has counted as ended.
+pub(crate) async fn finished(api: &Api) -> u64 {
+    let metrics = api
+        .send(http::Method::GET, "/metrics", &[], bytes::Bytes::new())
+        .await;
+    let text = metrics.text();
+    let value = |name: &str| -> u64 {
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {name} in the metrics"))
+            .parse()
+            .unwrap()
+    };
+    assert_eq!(value("switchyard_runs_failed_total"), 0, "runs fail");
+    value("switchyard_runs_succeeded_total")
 }
 
 /// What one load showed.

@@ -1,52 +1,68 @@
 //! How much load a server takes over real sockets: the release binary, everything on one machine.
 //!
-//! `cargo bench -p contract --bench load -- [OPTIONS]`, where the options and their defaults are `--workload hooks` (or
-//! `reads`), `--database sqlite` (or `postgres`), `--connections 1,16,64`, `--seconds 8` (each) and, for `hooks`,
-//! `--total 100000`.
+//! `cargo bench -p contract --bench load -- [OPTIONS]`, where the options and their defaults are
+//!
+//! - `--workload w1`: webhook calls of a workflow of `workloads` (`w1`, `w2`, `c20`, `js10`); `reads`; `waiting`; or `history`
+//! - `--database sqlite` (or `postgres`)
+//! - `--connections 1,16,64` and `--seconds 8`: a load for each number, for so long
+//! - `--total 0`: webhook calls go on until there are so many runs; `waiting` has a million
+//! - `--spread 60` and `--due-in 300`, for `waiting`: the time from the first run's instant to the last one's, and from
+//!   the beginning to the first one's, in seconds
+//! - `--runs 10000,100000,1000000`, for `history`: how many runs there are at each measurement
 //!
 //! The load generator shares the machine with the server. Each line is one load.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark; what fails ends it")]
 
 mod generator;
+mod history;
 mod hooks;
 mod process;
 mod reads;
+mod waiting;
+mod workloads;
 
 use std::time::Duration;
 
 use test_support::{Server, ServerOptions, postgres_url};
+use workloads::WORKLOADS;
 
 struct Options {
-    reads: bool,
+    workload: String,
     postgres: bool,
     connections: Vec<usize>,
     seconds: u64,
-    total: u64,
+    total: Option<u64>,
+    spread: u64,
+    due_in: u64,
+    runs: Vec<usize>,
 }
 
 impl Options {
     fn read() -> Self {
         let mut options = Self {
-            reads: false,
+            workload: "w1".to_owned(),
             postgres: false,
             connections: vec![1, 16, 64],
             seconds: 8,
-            total: 100_000,
+            total: None,
+            spread: 60,
+            due_in: 300,
+            runs: vec![10_000, 100_000, 1_000_000],
         };
         let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
         while let Some(flag) = arguments.next() {
             let value = arguments.next().unwrap_or_else(|| panic!("{flag} needs a value"));
             match (flag.as_str(), value.as_str()) {
-                ("--workload", "hooks") => options.reads = false,
-                ("--workload", "reads") => options.reads = true,
+                ("--workload", name) => options.workload = name.to_owned(),
                 ("--database", "sqlite") => options.postgres = false,
                 ("--database", "postgres") => options.postgres = true,
-                ("--connections", list) => {
-                    options.connections = list.split(',').map(|number| number.parse().unwrap()).collect();
-                }
+                ("--connections", list) => options.connections = numbers(list),
+                ("--runs", list) => options.runs = numbers(list),
                 ("--seconds", number) => options.seconds = number.parse().unwrap(),
-                ("--total", number) => options.total = number.parse().unwrap(),
+                ("--total", number) => options.total = Some(number.parse().unwrap()),
+                ("--spread", number) => options.spread = number.parse().unwrap(),
+                ("--due-in", number) => options.due_in = number.parse().unwrap(),
                 _ => panic!("{flag} {value} is not an option; the head of this file lists them"),
             }
         }
@@ -59,6 +75,10 @@ impl Options {
     }
 }
 
+fn numbers(list: &str) -> Vec<usize> {
+    list.split(',').map(|number| number.parse().unwrap()).collect()
+}
+
 #[tokio::main]
 async fn main() {
     let options = Options::read();
@@ -67,7 +87,7 @@ async fn main() {
     } else {
         None
     };
-    let server = Server::start(ServerOptions {
+    let mut server = Server::start(ServerOptions {
         database_url: database.as_ref().map(|database| database.url.clone()),
         flags: ["--log", "warn"].map(str::to_owned).into(),
         ..ServerOptions::default()
@@ -78,10 +98,15 @@ async fn main() {
         if options.postgres { "PostgreSQL" } else { "SQLite" },
         process::machine()
     );
-    if options.reads {
-        reads::measure(&server, &options).await;
-    } else {
-        hooks::measure(&server, &options).await;
+    match options.workload.as_str() {
+        "reads" => reads::measure(&server, &options).await,
+        "history" => history::measure(&mut server, &options).await,
+        "waiting" => waiting::measure(&server, &options).await,
+        name => {
+            let workload = WORKLOADS.iter().find(|workload| workload.name == name);
+            let workload = workload.unwrap_or_else(|| panic!("there is no workload {name}"));
+            hooks::measure(&server, workload, &options).await;
+        }
     }
     drop(server);
     if let Some(database) = database {

@@ -4,23 +4,16 @@ use std::process::Command;
 
 /// What a process has used.
 pub(crate) struct Usage {
-    /// CPU time, user and system.
+    /// CPU time, user and system, with that of its children: those it has and those it had.
     pub(crate) cpu_seconds: f64,
-    /// Resident memory.
+    /// Resident memory, its own alone.
     pub(crate) memory_mib: f64,
 }
 
 impl Usage {
     pub(crate) fn of(pid: u32) -> Self {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-        // The name, in parentheses, may hold spaces; user and system time are the 12th and 13th field after it.
-        let (_, fields) = stat.rsplit_once(')').unwrap();
-        let ticks: f64 = fields
-            .split_whitespace()
-            .skip(11)
-            .take(2)
-            .map(|field| field.parse::<f64>().unwrap())
-            .sum();
+        let children = Stat::all().filter(|stat| stat.parent == pid);
+        let ticks = Stat::of(pid).unwrap().ticks + children.map(|child| child.ticks).sum::<f64>();
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
         let resident = status
             .lines()
@@ -31,6 +24,34 @@ impl Usage {
             cpu_seconds: ticks / ticks_per_second(),
             memory_mib: kib / 1024.0,
         }
+    }
+}
+
+/// What `/proc/<pid>/stat` says of a process.
+struct Stat {
+    parent: u32,
+    /// CPU time, with that of the children it has waited for.
+    ticks: f64,
+}
+
+impl Stat {
+    /// Nothing when the process has ended.
+    fn of(pid: u32) -> Option<Self> {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name, in parentheses, may hold spaces. After it the parent is the second field; from the twelfth on come
+        // user and system time, its own and its children's.
+        let (_, fields) = text.rsplit_once(')')?;
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        let ticks = fields.get(11..15)?.iter().map(|field| field.parse::<f64>());
+        Some(Self {
+            parent: fields.get(1)?.parse().ok()?,
+            ticks: ticks.sum::<Result<_, _>>().ok()?,
+        })
+    }
+
+    fn all() -> impl Iterator<Item = Self> {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        processes.filter_map(|entry| Self::of(entry.file_name().to_str()?.parse().ok()?))
     }
 }
 

@@ -1,6 +1,9 @@
 //! `switchyard admin …`: the operator's commands, over gRPC to a running server.
 //!
-//! Deliberately absent: rules. Each command is one call of AdminService, which knows what is allowed.
+//! Deliberately absent: rules. Each command is one call of AdminService, which knows what is allowed. Only `backup` works
+//! on the database itself.
+
+mod backup;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,10 +18,24 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 
 use crate::secret::{Secret, read_private};
+use crate::store::StoreError;
+use backup::Backup;
 
 /// Administer a running server.
 #[derive(Args)]
 pub struct AdminCommand {
+    #[command(flatten)]
+    server: ServerOptions,
+    /// Answer with one JSON object, for machines.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    task: Task,
+}
+
+/// Where the server is, and what it is called with.
+#[derive(Args)]
+struct ServerOptions {
     /// Address of the core.
     #[arg(
         long,
@@ -49,11 +66,13 @@ pub struct AdminCommand {
     /// Certificate authority (PEM) of a core with a certificate of its own.
     #[arg(long, global = true, env = "SWITCHYARD_CORE_CA", value_name = "FILE")]
     core_ca: Option<PathBuf>,
-    /// Answer with one JSON object, for machines.
-    #[arg(long, global = true)]
-    json: bool,
-    #[command(subcommand)]
-    noun: Noun,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    #[command(flatten)]
+    Call(Noun),
+    Backup(Backup),
 }
 
 #[derive(Subcommand)]
@@ -144,6 +163,15 @@ enum PlanVerb {
         /// Writes a minute and key: a number, or `unlimited`.
         #[arg(long, value_parser = read_limit)]
         write_rpm: Option<Limit>,
+        /// Days a run is kept after its end: a number, or `unlimited`.
+        #[arg(long, value_parser = read_limit)]
+        retention_days: Option<Limit>,
+        /// Ended runs kept of each organization, the newest: a number, or `unlimited`.
+        #[arg(long, value_parser = read_limit)]
+        retention_runs: Option<Limit>,
+        /// Days an entry of the activity feed is kept: a number, or `unlimited`.
+        #[arg(long, value_parser = read_limit)]
+        activity_days: Option<Limit>,
     },
 }
 
@@ -237,6 +265,9 @@ pub enum AdminError {
     /// The server refuses.
     #[error("{}", .0.message())]
     Refused(tonic::Status),
+    /// The database cannot be copied.
+    #[error(transparent)]
+    Backup(#[from] StoreError),
 }
 
 impl AdminCommand {
@@ -245,16 +276,20 @@ impl AdminCommand {
     /// # Errors
     /// When the server cannot be reached or refuses.
     pub async fn run(self) -> Result<String, AdminError> {
-        let client = self.client().await?;
         let as_json = self.json;
-        let answer = execute(client, self.noun).await?;
+        let answer = match self.task {
+            Task::Call(noun) => execute(self.server.client().await?, noun).await?,
+            Task::Backup(backup) => backup.run(&self.server.data_dir).await?,
+        };
         Ok(if as_json {
             answer.to_string()
         } else {
             plain(&answer)
         })
     }
+}
 
+impl ServerOptions {
     async fn client(&self) -> Result<Caller, AdminError> {
         let token = match &self.operator_token {
             Some(token) => token.clone(),
@@ -424,6 +459,9 @@ fn set_plan(verb: PlanVerb) -> v1::SetPlanRequest {
         credits,
         read_rpm,
         write_rpm,
+        retention_days,
+        retention_runs,
+        activity_days,
     } = verb;
     v1::SetPlanRequest {
         id,
@@ -435,6 +473,9 @@ fn set_plan(verb: PlanVerb) -> v1::SetPlanRequest {
         credits,
         read_rpm,
         write_rpm,
+        retention_days,
+        retention_runs,
+        activity_days,
     }
 }
 

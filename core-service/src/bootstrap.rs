@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use contract::json::Words as _;
 use contract::v1::Scope;
+use wire::api_key::ApiKeyText;
 
-use crate::auth::{ApiKeyText, KeyHasher};
+use crate::auth::KeyHasher;
 use crate::config::ServeOptions;
 use crate::people::AnswerLinks;
 use crate::secret::{MasterKeySource, Secret, SecretError, Vault, read_private, write_private};
@@ -124,7 +125,7 @@ pub async fn first_start(
         Some(key) => key,
         None => {
             let key = ApiKeyText::generate(&options.region).map_err(SecretError::from)?;
-            write_private(&file, key.text().expose())?;
+            write_private(&file, key.text())?;
             key
         }
     };
@@ -139,7 +140,7 @@ pub async fn first_start(
     };
     match store.found_first_organization(&founding).await? {
         Some(_) => Ok(Some(FirstKey {
-            key: key.text().clone(),
+            key: Secret::from(key.text().to_owned()),
             file,
         })),
         None => {

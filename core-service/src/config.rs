@@ -10,9 +10,10 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use ipnet::IpNet;
+use wire::api_key::is_region;
 
 use crate::admin::AdminCommand;
-use crate::auth::is_region;
+use crate::authoring::ManifestCommand;
 use crate::outbound::network;
 use crate::secret::{MASTER_KEY_VARIABLE, Secret};
 use crate::store::DatabaseUrl;
@@ -39,6 +40,9 @@ pub enum Command {
     Serve(Box<ServeOptions>),
     /// Administer a running server: organizations, plans, users, keys.
     Admin(Box<AdminCommand>),
+    /// Write manifests of apps: check them and run their tests, without a server.
+    #[command(subcommand)]
+    Manifest(ManifestCommand),
 }
 
 /// Options of `serve`.
@@ -149,6 +153,10 @@ pub struct ServeOptions {
     /// most a quarter of them, at least 2.
     #[arg(long, env = "SWITCHYARD_CODE_WORKERS", value_name = "COUNT", value_parser = clap::value_parser!(u16).range(2..=1_024))]
     pub code_workers: Option<u16>,
+    /// The commit to die at, for tests. Not in release builds.
+    #[cfg(debug_assertions)]
+    #[arg(long, env = "SWITCHYARD_ABORT_AT", value_name = "FAILPOINT", hide = true)]
+    pub abort_at: Option<crate::failpoint::Failpoint>,
     /// Which log lines: a level, or directives such as `info,core_service=debug`.
     #[arg(long, env = "SWITCHYARD_LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
@@ -198,7 +206,7 @@ impl CommandLine {
         let options = match &mut self.command {
             None => &mut self.serve,
             Some(Command::Serve(options)) => &mut **options,
-            Some(Command::Admin(_)) => return Ok(self),
+            Some(Command::Admin(_) | Command::Manifest(_)) => return Ok(self),
         };
         options.master_key = key.map(Secret::from);
         match (&options.master_key, &options.master_key_file) {
@@ -216,7 +224,7 @@ impl ServeOptions {
     pub fn database(&self) -> Result<DatabaseUrl, crate::store::StoreError> {
         match &self.database_url {
             Some(url) => url.expose().parse(),
-            None => Ok(DatabaseUrl::Sqlite(self.data_dir.join("switchyard.db"))),
+            None => Ok(DatabaseUrl::in_directory(&self.data_dir)),
         }
     }
 

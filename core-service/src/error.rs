@@ -179,6 +179,12 @@ impl std::error::Error for Error {
     }
 }
 
+impl From<Violation> for Error {
+    fn from(violation: Violation) -> Self {
+        Self::violations(vec![violation])
+    }
+}
+
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {

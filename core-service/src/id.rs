@@ -125,6 +125,12 @@ pub fn is_valid(kind: Kind, text: &str) -> bool {
     })
 }
 
+/// Whether ids have this character after their underscore.
+#[must_use]
+pub fn is_digit(character: char) -> bool {
+    u8::try_from(character).is_ok_and(|byte| ALPHABET.contains(&byte))
+}
+
 fn encode(kind: Kind, bits: u128) -> String {
     let prefix = kind.prefix();
     let mut text = String::with_capacity(prefix.len() + 1 + ENCODED_LENGTH);

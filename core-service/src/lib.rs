@@ -5,12 +5,14 @@
 
 pub mod admin;
 pub mod auth;
+pub mod authoring;
 pub mod bootstrap;
 pub mod clock;
 pub mod config;
 pub mod connectors;
 pub mod credentials;
 pub mod error;
+pub mod failpoint;
 pub mod form;
 pub mod functions;
 pub mod id;
@@ -21,6 +23,7 @@ pub mod operations;
 pub mod outbound;
 pub mod pages;
 pub mod people;
+pub mod retention;
 pub mod runtime;
 pub mod sandbox;
 pub mod secret;
@@ -44,7 +47,7 @@ use tower::Layer as _;
 use crate::auth::{Access, AccessLayer, Gate};
 use crate::bootstrap::{BootstrapError, FirstKey};
 use crate::config::ServeOptions;
-use crate::connectors::{Apps, ManifestError};
+use crate::connectors::{AppFileError, Apps};
 use crate::credentials::Credentials;
 use crate::functions::WithFunctions;
 use crate::metrics::Metrics;
@@ -53,6 +56,7 @@ use crate::nodes::{Registry, RunWorkflow};
 use crate::operations::Health;
 use crate::outbound::Outbound;
 use crate::people::People;
+use crate::retention::{Retention, RetentionConfig};
 use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
 use crate::sandbox::{Sandbox, SandboxConfig, SandboxError};
 use crate::services::{Services, WebhookTargets};
@@ -91,7 +95,7 @@ pub enum OpenError {
     Sandbox(#[from] SandboxError),
     /// An app of the catalog.
     #[error(transparent)]
-    Manifest(#[from] ManifestError),
+    Manifest(#[from] AppFileError),
     /// gRPC reflection.
     #[error("the descriptors cannot be served")]
     Reflection(#[from] tonic_reflection::server::Error),
@@ -107,6 +111,10 @@ impl Core {
     /// # Errors
     /// When something it needs cannot be used.
     pub async fn open(options: &ServeOptions) -> Result<(Self, Option<FirstKey>), OpenError> {
+        #[cfg(debug_assertions)]
+        if let Some(failpoint) = options.abort_at {
+            failpoint::arm(failpoint);
+        }
         bootstrap::make_data_directory(&options.data_dir)?;
         let store = Store::open(&options.database()?).await?;
         let secrets = bootstrap::secrets(options, &store).await?;
@@ -132,7 +140,9 @@ impl Core {
         let surroundings = Arc::new(WithVariables::new(variables.clone(), functions));
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
         let triggers = Triggers::start(store.clone(), runtime.clone(), Arc::clone(&registry), &calls);
-        let metrics = Metrics::new(runtime.clone(), triggers);
+        triggers.poll(apps.clone(), http.clone());
+        let retention = Retention::start(store.clone(), runtime.clone(), RetentionConfig::default());
+        let metrics = Metrics::new(runtime.clone(), triggers, retention);
         let gate = Gate::new(
             store.clone(),
             secrets.hasher.clone(),

@@ -55,6 +55,10 @@ async fn run(command_line: CommandLine) -> Result<(), Box<dyn Error>> {
             println!("{}", command.run().await?);
             Ok(())
         }
+        Some(Command::Manifest(command)) => {
+            println!("{}", command.run()?);
+            Ok(())
+        }
     }
 }
 
@@ -195,6 +199,8 @@ fn log_to_stderr(options: &ServeOptions) -> Result<(), Box<dyn Error>> {
     let filter = EnvFilter::try_new(&options.log)?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        // A log that cannot be written, on a full disk or to a closed pipe, must not end what it tells of.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr);
     match options.log_format.as_str() {
         "json" => log.json().init(),

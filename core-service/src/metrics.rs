@@ -12,6 +12,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::retention::{Retention, RetentionFigures};
 use crate::runtime::{MetricsSnapshot, Runtime};
 use crate::triggers::{TriggerFigures, Triggers};
 
@@ -35,8 +36,8 @@ struct MethodLabels {
 }
 
 impl Metrics {
-    /// Counters at zero, and those of a runtime and its triggers.
-    pub fn new(runtime: Runtime, triggers: Triggers) -> Self {
+    /// Counters at zero, and those of a runtime, its triggers and what it keeps.
+    pub fn new(runtime: Runtime, triggers: Triggers, retention: Retention) -> Self {
         let mut registry = Registry::with_prefix("switchyard");
         let calls = Family::<CallLabels, Counter>::default();
         let call_seconds = Family::<MethodLabels, Histogram>::new_with_constructor(|| {
@@ -44,7 +45,11 @@ impl Metrics {
         });
         registry.register("calls", "Calls of each method, by gRPC status", calls.clone());
         registry.register("call_seconds", "How long calls took", call_seconds.clone());
-        registry.register_collector(Box::new(Figures { runtime, triggers }));
+        registry.register_collector(Box::new(Figures {
+            runtime,
+            triggers,
+            retention,
+        }));
         Self {
             registry: Arc::new(registry),
             calls,
@@ -76,10 +81,11 @@ impl Metrics {
     }
 }
 
-/// The figures of the runtime and the triggers, read when they are asked for.
+/// The figures of the runtime, the triggers and the retention, read when they are asked for.
 struct Figures {
     runtime: Runtime,
     triggers: Triggers,
+    retention: Retention,
 }
 
 impl std::fmt::Debug for Figures {
@@ -91,8 +97,11 @@ impl std::fmt::Debug for Figures {
 impl Collector for Figures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let figures = self.runtime.metrics();
-        let counted = counters(&figures).into_iter();
-        for (name, help, value) in counted.chain(trigger_counters(&self.triggers.figures())) {
+        let counted = counters(&figures)
+            .into_iter()
+            .chain(trigger_counters(&self.triggers.figures()))
+            .chain(retention_counters(&self.retention.figures()));
+        for (name, help, value) in counted {
             let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
         }
@@ -157,7 +166,7 @@ fn counters(figures: &MetricsSnapshot) -> [Figure; 14] {
     ]
 }
 
-fn trigger_counters(figures: &TriggerFigures) -> [Figure; 6] {
+fn trigger_counters(figures: &TriggerFigures) -> [Figure; 10] {
     [
         (
             "schedule_ticks_fired",
@@ -188,6 +197,47 @@ fn trigger_counters(figures: &TriggerFigures) -> [Figure; 6] {
             "error_triggers_refused",
             "Runs of error triggers that were refused",
             figures.errors_refused,
+        ),
+        (
+            "polls_asked",
+            "Times that triggers asked a service for its items",
+            figures.polls_asked,
+        ),
+        (
+            "polls_failed",
+            "Times that a service did not answer as its app expects",
+            figures.polls_failed,
+        ),
+        ("items_fired", "New items that started a run", figures.items_fired),
+        (
+            "items_refused",
+            "New items whose run was refused",
+            figures.items_refused,
+        ),
+    ]
+}
+
+fn retention_counters(figures: &RetentionFigures) -> [Figure; 4] {
+    [
+        (
+            "runs_deleted",
+            "Runs deleted because their time was over",
+            figures.runs,
+        ),
+        (
+            "activity_deleted",
+            "Entries of the activity feed deleted because their time was over",
+            figures.entries,
+        ),
+        (
+            "retention_transactions",
+            "Transactions that deleted what was past its time",
+            figures.transactions,
+        ),
+        (
+            "retention_microseconds",
+            "Time spent in those transactions",
+            figures.micros,
         ),
     ]
 }

@@ -30,6 +30,28 @@ fn help_names_each_option_and_its_variable() {
 }
 
 #[test]
+fn manifests_are_checked_without_a_server() {
+    let apps = concat!(env!("CARGO_MANIFEST_DIR"), "/src/connectors/apps");
+    let right = format!("{apps}/github.yaml");
+    let output = switchyard(&["manifest", "check", &right]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("tests passed"),
+        "{output:?}"
+    );
+    let wrong = std::env::temp_dir().join(format!("switchyard-manifest-{}.yaml", std::process::id()));
+    let text = std::fs::read_to_string(&right).expect("a manifest");
+    std::fs::write(&wrong, text.replacen("type: search", "type: serch", 1)).expect("a file");
+    let output = switchyard(&["manifest", "check", &wrong.display().to_string()]);
+    std::fs::remove_file(&wrong).expect("the file is there");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && said.contains("serch") && said.contains("line"),
+        "{said}"
+    );
+}
+
+#[test]
 fn an_unknown_option_is_refused_by_name() {
     let output = switchyard(&["serve", "--no-such-option"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");

@@ -184,6 +184,7 @@ fn value_checks(
         Kind::String => "string",
         Kind::Int32 => "int32",
         Kind::Int64 => "int64",
+        Kind::Double => "double",
         Kind::Bool => "bool",
         _ => return code,
     };
@@ -205,6 +206,7 @@ fn value_checks(
                 format!("checker.at_least(*{value}, {});", number(&rule))
             }
             ("int32" | "int64", "lte") => format!("checker.at_most(*{value}, {});", number(&rule)),
+            ("double", "finite") => format!("checker.finite(*{value});"),
             ("enum", "defined_only") => defined(field, value),
             ("enum", "not_in") => format!("checker.specified(*{value});"),
             ("bool", "const") => format!(

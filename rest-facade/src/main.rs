@@ -163,6 +163,8 @@ fn termination() -> std::io::Result<impl Future<Output = ()>> {
 fn log_to_stderr(filter: EnvFilter, format: LogFormat) {
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        // A log that cannot be written, on a full disk or to a closed pipe, must not end what it tells of.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr);
     match format {
         LogFormat::Text => log.init(),

@@ -172,6 +172,15 @@ fn the_engine_depends_on_nothing_that_waits_or_talks() {
 }
 
 #[test]
+fn what_callers_hand_in_is_read_without_a_server() {
+    let tree = dependencies("wire");
+    assert!(tree.contains("engine"), "the tree is not that of wire: {tree:?}");
+    for absent in ["axum", "hyper", "sqlx", "rustls", "core-service"] {
+        assert!(!tree.contains(absent), "wire depends on {absent}");
+    }
+}
+
+#[test]
 fn the_facade_does_not_know_the_core() {
     let tree = dependencies("rest-facade");
     assert!(
@@ -212,6 +221,7 @@ fn each_file_says_what_it_is_for_and_is_one_thing() {
         "configuration/src",
         "core-service/src",
         "core-service/engine/src",
+        "core-service/wire/src",
         "rest-facade/src",
         "tests",
         "benches",

@@ -67,3 +67,10 @@ fn routes_are_as_reviewed() {
     }
     compare("routes.txt", &text);
 }
+
+#[test]
+fn the_form_of_manifests_is_as_published() {
+    let schema = core_service::connectors::App::schema();
+    let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+    compare("../../docs/manifest.schema.json", &text);
+}

@@ -7,8 +7,9 @@ use contract::rest::RestRequest;
 use contract::v1::graph_op::Op;
 use contract::v1::node_reference::Reference;
 use contract::v1::{
-    ApplyGraphOpsRequest, CreateDatabaseRequest, CreateWorkflowRequest, Edge, EdgeType, JsonObject,
-    JsonValue, ListWorkflowsRequest, RunSummary, StartRunRequest, UpdateWorkflowRequest, WorkflowSummary,
+    AddNode, ApplyGraphOpsRequest, CreateDatabaseRequest, CreateWorkflowRequest, Edge, EdgeType, GraphOp,
+    JsonObject, JsonValue, ListWorkflowsRequest, RunSummary, StartRunRequest, UpdateWorkflowRequest,
+    WorkflowSummary,
 };
 use contract::validation::Validate as _;
 use serde_json::json;
@@ -194,6 +195,27 @@ fn text_holds_no_nul_wherever_it_stands() {
         .map(|violation| violation.path.as_str())
         .collect();
     assert_eq!(paths, ["name", "columns[1].name", "teamId"]);
+}
+
+#[test]
+fn a_place_on_the_canvas_is_a_number_that_json_has() {
+    let request = |x| ApplyGraphOpsRequest {
+        expected_updated_at: Some(0),
+        ops: vec![GraphOp {
+            op: Some(Op::AddNode(AddNode {
+                temp_id: "a".to_owned(),
+                x: Some(x),
+                ..AddNode::default()
+            })),
+        }],
+        ..ApplyGraphOpsRequest::default()
+    };
+    assert_eq!(request(1.5).violations(), []);
+    for x in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let violations = request(x).violations();
+        assert_eq!(violations.len(), 1);
+        assert_eq!(violations[0].path, "ops[0].x");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@
 mod endpoints;
 mod golden;
 mod json;
+mod manifests;
 mod schema;
 
 use contract::rest::Route;

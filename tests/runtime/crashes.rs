@@ -15,6 +15,7 @@ on_both_databases!(
     a_crashed_run_goes_on_from_its_last_result,
     a_paused_process_cannot_write_any_more,
     a_run_that_kills_its_processes_is_failed,
+    a_run_beside_one_that_kills_its_processes_is_not,
     a_drain_lets_executions_finish,
     a_drain_releases_what_does_not_finish,
     a_run_that_slipped_through_is_found,
@@ -72,7 +73,7 @@ async fn a_run_that_slipped_through_is_found(world: &World) {
 }
 
 /// How often the journal says that the node completed.
-async fn completions(world: &World, run_id: &str, node: i64) -> usize {
+pub(crate) async fn completions(world: &World, run_id: &str, node: i64) -> usize {
     let segments = world.store.load_segments(run_id, None).await.unwrap();
     let events = segments
         .iter()
@@ -125,6 +126,39 @@ async fn a_run_that_kills_its_processes_is_failed(world: &World) {
     assert_eq!((run.status, run.crashes), (RunStatus::Failed, 3));
     assert!(run.error.unwrap().starts_with("ENGINE_ERROR: "));
     assert_eq!(world.probe.count(), 3);
+}
+
+async fn a_run_beside_one_that_kills_its_processes_is_not(world: &World) {
+    // Nothing but its end ends a trial here.
+    let config = || RuntimeConfig {
+        trial: crate::world::PATIENCE * 100,
+        ..quick()
+    };
+    let mut process = world.process_with(config()).await;
+    let graph = after_trigger(&[probe("wait")]);
+    let mut runs = Vec::new();
+    for _ in 0..2 {
+        let started = process
+            .start(start(&world.organization_id, &graph, json!({})))
+            .await;
+        runs.push(started.unwrap().run_id);
+    }
+    for begun in [2, 4] {
+        world.probe.begun(begun).await;
+        process.crash();
+        process = world.process_with(config()).await;
+    }
+    // The first is tried alone, and ends well; then the other is.
+    world.probe.begun(5).await;
+    world.probe.open(1);
+    let innocent = world.ended(&runs[0]).await;
+    assert_eq!((innocent.status, innocent.crashes), (RunStatus::Succeeded, 2));
+    world.probe.begun(6).await;
+    process.crash();
+    let _last = world.process_with(config()).await;
+    let guilty = world.ended(&runs[1]).await;
+    assert_eq!((guilty.status, guilty.crashes), (RunStatus::Failed, 3));
+    assert_eq!(world.probe.count(), 6);
 }
 
 async fn a_drain_lets_executions_finish(world: &World) {

@@ -34,6 +34,11 @@ pub(crate) fn probe(told: &str) -> (&'static str, Value, Value) {
     ("probe", json!({ "do": told }), json!({}))
 }
 
+/// A probe that has no effect.
+pub(crate) fn computing_probe(told: &str) -> (&'static str, Value, Value) {
+    ("computing_probe", json!({ "do": told }), json!({}))
+}
+
 pub(crate) fn set(fields: Value) -> (&'static str, Value, Value) {
     ("set", json!({ "fields": fields }), json!({}))
 }

@@ -24,6 +24,7 @@ macro_rules! on_both_databases {
 }
 
 mod children;
+mod computing;
 mod crashes;
 mod credits;
 mod failures;
@@ -31,6 +32,7 @@ mod graphs;
 mod probe;
 mod races;
 mod requests;
+mod retention;
 mod runs;
 mod starts;
 mod waits;

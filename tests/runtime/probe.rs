@@ -31,10 +31,12 @@ impl Probe {
         })
     }
 
-    /// The engine's kinds, the probe, and a pure kind that panics.
+    /// The engine's kinds, the probe with an effect and without, and a pure kind that panics.
     pub(crate) fn registry(self: &Arc<Self>) -> Registry {
         let mut registry = Registry::new();
-        registry.add_executed(ProbeKind, Arc::clone(self) as Arc<dyn Executor>);
+        for kind in [ProbeKind::Effect, ProbeKind::Computation] {
+            registry.add_executed(kind, Arc::clone(self) as Arc<dyn Executor>);
+        }
         registry.add(PanicKind);
         registry
     }
@@ -92,6 +94,10 @@ impl Executor for Probe {
                     self.gate.acquire().await.unwrap().forget();
                     Ok(json!({ "waited": true }))
                 }
+                "wait and fail" => {
+                    self.gate.acquire().await.unwrap().forget();
+                    Err(NodeError::new("PROBE_FAILED", "told to fail"))
+                }
                 "fail" => Err(NodeError::new("PROBE_FAILED", "told to fail")),
                 "fail twice" => {
                     let mut failures = self.failures.lock().unwrap();
@@ -115,11 +121,19 @@ impl Executor for Probe {
     }
 }
 
-struct ProbeKind;
+#[derive(Clone, Copy, PartialEq)]
+enum ProbeKind {
+    Effect,
+    Computation,
+}
 
 impl Kind for ProbeKind {
     fn spec(&self) -> NodeSpec {
-        NodeSpec::step("probe", "Probe", "Does what it is told.")
+        let kind = match self {
+            Self::Effect => "probe",
+            Self::Computation => "computing_probe",
+        };
+        NodeSpec::step(kind, "Probe", "Does what it is told.")
             .with_shape([FieldSpec::required("do", FieldType::String, "What to do.")])
             .with_example(json!({ "do": "succeed" }))
     }
@@ -128,15 +142,25 @@ impl Kind for ProbeKind {
         let params = Value::Object(node.params.clone());
         let compiled = CompiledValue::compile(&params, functions);
         let compiled = compiled.map_err(|_| vec![ParamProblem::new("do", "cannot be read")])?;
-        Ok(Behaviour::External(Box::new(ProbeRequest(compiled))))
+        Ok(Behaviour::External(Box::new(ProbeRequest {
+            kind: *self,
+            params: compiled,
+        })))
     }
 }
 
-struct ProbeRequest(CompiledValue);
+struct ProbeRequest {
+    kind: ProbeKind,
+    params: CompiledValue,
+}
 
 impl External for ProbeRequest {
     fn request(&self, scope: &dyn NodeScope) -> Result<Value, NodeError> {
-        Ok(self.0.evaluate(scope)?)
+        Ok(self.params.evaluate(scope)?)
+    }
+
+    fn only_computes(&self) -> bool {
+        self.kind == ProbeKind::Computation
     }
 }
 

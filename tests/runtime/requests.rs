@@ -2,7 +2,7 @@
 
 use core_service::runtime::{Done, RequestError};
 use core_service::store::{Actor, RunStatus};
-use engine::event::NodeKey;
+use engine::event::{LogLevel, LogLine};
 use engine::state::NodeStatus;
 use serde_json::{Value, json};
 
@@ -35,10 +35,18 @@ async fn a_cancel_stops_what_is_executed(world: &World) {
         .start(start(&world.organization_id, &graph, json!({})))
         .await
         .unwrap();
-    world.probe.begun(1).await;
+    let begun = world.probe.begun(1).await;
+    begun[0].log.write(LogLine {
+        level: LogLevel::Info,
+        message: "so far".to_owned(),
+    });
     cancel(&process, world, &started.run_id).await.unwrap();
     assert_eq!(world.run(&started.run_id).await.status, RunStatus::Cancelled);
     world.probe.given_up(1).await;
+    let report = process.report(world, &started.run_id).await;
+    let node = report.state.nodes().find(|node| node.node.id == 2).unwrap();
+    assert_eq!(node.status, NodeStatus::Cancelled);
+    assert_eq!(node.log[0].message, "so far", "what it wrote is kept");
 }
 
 async fn a_sleeping_run_is_cancelled(world: &World) {
@@ -233,10 +241,10 @@ async fn answer(
     output: Value,
 ) -> Result<(), RequestError> {
     let (organization_id, run_id) = (world.organization_id.clone(), run_id.to_owned());
-    let key = NodeKey::root(node);
+    let waiting = process.waiting(world, &run_id, node).await;
     let answered = process.call(move |runtime| async move {
         runtime
-            .answer(&Actor::default(), &organization_id, &run_id, key, output)
+            .answer(&Actor::default(), &organization_id, &run_id, waiting, output)
             .await
     });
     answered.await.map(drop)
@@ -254,7 +262,8 @@ async fn one_answer_wins(world: &World) {
             run.status == RunStatus::Waiting && run.process_id.is_none()
         })
         .await;
-    assert_eq!(process.runtime.metrics().runs_live, 0, "people take their time");
+    // People take their time.
+    process.counts(|counted| counted.runs_live == 0).await;
     assert_eq!(
         answer(&process, world, &started.run_id, 1, json!({})).await,
         Err(RequestError::NotWaiting(1))
@@ -264,21 +273,20 @@ async fn one_answer_wins(world: &World) {
         Err(RequestError::NotWaiting(9))
     );
     let (organization_id, run_id) = (world.organization_id.clone(), started.run_id.clone());
+    let waiting = process.waiting(world, &run_id, 2).await;
     let outcomes = process
         .call(|runtime| async move {
             let answer = |by: i64| {
-                let (runtime, organization_id, run_id) =
-                    (runtime.clone(), organization_id.clone(), run_id.clone());
+                let (runtime, organization_id, run_id, waiting) = (
+                    runtime.clone(),
+                    organization_id.clone(),
+                    run_id.clone(),
+                    waiting.clone(),
+                );
                 let output = json!({ "by": by });
                 tokio::spawn(async move {
                     runtime
-                        .answer(
-                            &Actor::default(),
-                            &organization_id,
-                            &run_id,
-                            NodeKey::root(2),
-                            output,
-                        )
+                        .answer(&Actor::default(), &organization_id, &run_id, waiting, output)
                         .await
                 })
             };

@@ -8,9 +8,12 @@ use std::time::Duration;
 use core_service::nodes::RunWorkflow;
 use core_service::runtime::{
     MetricsSnapshot, NoSurroundings, Report, Runtime, RuntimeConfig, StartRun, StartRunError, Started,
+    Waiting,
 };
 use core_service::store::{Actor, DatabaseUrl, Founding, Run, Store};
 use core_service::triggers::{Triggers, WorkflowCalls};
+use engine::event::NodeKey;
+use engine::step::NodeAttempt;
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use test_support::TemporaryDirectory;
 use tokio::task::JoinHandle;
@@ -238,6 +241,17 @@ impl Process {
         let (organization_id, run_id) = (world.organization_id.clone(), run_id.to_owned());
         self.call(|runtime| async move { runtime.report(&organization_id, &run_id).await.unwrap() })
             .await
+    }
+
+    /// A node of a run in the attempt that is being made at it.
+    pub(crate) async fn waiting(&self, world: &World, run_id: &str, node: i64) -> Waiting {
+        let (report, key) = (self.report(world, run_id).await, NodeKey::root(node));
+        let known = report.state.reached(&key);
+        let asked = NodeAttempt {
+            started_at_ms: known.as_ref().and_then(|known| known.started_at_ms).unwrap_or(0),
+            number: known.map_or(1, |known| known.attempt),
+        };
+        Waiting { key, asked }
     }
 
     /// Waits until the process has counted so; it counts a moment after others can see what it wrote.

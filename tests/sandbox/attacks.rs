@@ -3,7 +3,7 @@
 use core_service::sandbox::{Call, FailureKind};
 use serde_json::{Value, json};
 
-use crate::{call, failed, returned, run, sandbox};
+use crate::{call, failed, heard, returned, run, run_for, sandbox};
 
 /// Code that never ends, in the interpreter's loop and in native ones.
 const ENDLESS: &[&str] = &[
@@ -71,7 +71,7 @@ fn short(code: &str) -> Call {
 async fn endless_code_is_stopped() {
     let sandbox = sandbox().await;
     for code in ENDLESS {
-        let outcome = sandbox.call("org_1", short(code)).await.unwrap();
+        let outcome = run_for(&sandbox, "org_1", short(code)).await;
         let failure = outcome.result.unwrap_err();
         assert_eq!(failure.kind, FailureKind::Timeout, "{code}: {failure}");
         assert_eq!(failure.message, "the code did not finish within 150 ms");
@@ -134,7 +134,7 @@ async fn nothing_of_a_call_is_left_for_the_next() {
     let look = "
         console.log('seen');
         return [typeof secret, {}.polluted ?? null, [1].map((x) => x + 1), JSON.stringify({}), Object.keys(globalThis)]";
-    let after = run(&sandbox, look, json!({})).await;
+    let (after, lines) = heard(&sandbox, call(look, json!({}))).await;
     assert_eq!(
         (after.process_id, before.process_id.is_some()),
         (before.process_id, true),
@@ -146,7 +146,7 @@ async fn nothing_of_a_call_is_left_for_the_next() {
         [json!("undefined"), Value::Null, json!([2]), json!("{}")]
     );
     assert!(!seen.to_string().contains("hidden"));
-    assert_eq!(after.log.len(), 1);
+    assert_eq!(lines.len(), 1);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use core_service::sandbox::{Call, FailureKind, Form, MAX_RESULT};
 use engine::event::LogLevel;
 use serde_json::{Value, json};
 
-use crate::{call, failed, returned, run, sandbox};
+use crate::{call, failed, heard, returned, run_for, sandbox};
 
 #[tokio::test]
 async fn values_cross_as_json() {
@@ -98,13 +98,9 @@ async fn console_output_is_kept_within_bounds() {
     let sandbox = sandbox().await;
     let code = "console.log('a', 1, { b: [2] }); console.debug(undefined, null, Symbol('s')); console.warn(new Error('e'));
         console.error('\\ud800', 5n, () => 1); throw new Error('after')";
-    let outcome = run(&sandbox, code, json!({})).await;
+    let (outcome, log) = heard(&sandbox, call(code, json!({}))).await;
     assert!(outcome.result.is_err());
-    let lines: Vec<(LogLevel, &str)> = outcome
-        .log
-        .iter()
-        .map(|line| (line.level, &*line.message))
-        .collect();
+    let lines: Vec<(LogLevel, &str)> = log.iter().map(|line| (line.level, &*line.message)).collect();
     assert_eq!(lines[0], (LogLevel::Info, "a 1 {\"b\":[2]}"));
     assert_eq!(lines[1], (LogLevel::Debug, "undefined null Symbol(s)"));
     assert_eq!(lines[2], (LogLevel::Warn, "Error: e"));
@@ -119,14 +115,40 @@ async fn console_output_is_kept_within_bounds() {
         "console.log('x'.repeat(1e7)); console.log('y')",
         "const a = []; for (let i = 0; i < 1e3; i++) a.push(i); for (let i = 0; i < 100; i++) console.log(...a)",
     ] {
-        let outcome = run(&sandbox, code, json!({})).await;
-        let size: usize = outcome.log.iter().map(|line| line.message.len()).sum();
-        assert!(size < 70_000 && outcome.log.len() < 3_000, "{code}: {size}");
-        let last = &outcome.log.last().unwrap().message;
+        let (_, log) = heard(&sandbox, call(code, json!({}))).await;
+        let size: usize = log.iter().map(|line| line.message.len()).sum();
+        assert!(size < 70_000 && log.len() < 3_000, "{code}: {size}");
+        let last = &log.last().unwrap().message;
         assert!(last.contains("is left out"), "{code}: {last}");
     }
-    let outcome = run(&sandbox, "console.log('fits')", json!({})).await;
-    assert_eq!(outcome.log.len(), 1);
+    let (_, log) = heard(&sandbox, call("console.log('fits')", json!({}))).await;
+    assert_eq!(log.len(), 1);
+}
+
+#[tokio::test]
+async fn console_output_outlives_the_process_that_wrote_it() {
+    let sandbox = sandbox().await;
+    for code in [
+        "console.log('before'); for (;;) {}",
+        "console.log('before'); new Array(2 ** 32 - 2).indexOf(1)",
+        "console.log('before'); return 'x'.repeat(100 * 2 ** 20)",
+        "console.log('before'); await new Promise(() => {})",
+    ] {
+        let call = Call {
+            limit_ms: 500,
+            ..call(code, json!({}))
+        };
+        let (outcome, log) = heard(&sandbox, call).await;
+        assert!(outcome.result.is_err(), "{code}: {outcome:?}");
+        let lines: Vec<&str> = log.iter().map(|line| &*line.message).collect();
+        assert_eq!(lines, ["before"], "{code}: {outcome:?}");
+    }
+    let endless = Call {
+        limit_ms: 500,
+        ..call("for (let i = 0; ; i++) console.log(i)", json!({}))
+    };
+    let (_, log) = heard(&sandbox, endless).await;
+    assert!(log.len() < 3_000 && log.last().unwrap().message.contains("is left out"));
 }
 
 #[tokio::test]
@@ -146,7 +168,7 @@ async fn functions_are_bodies_or_whole_expressions() {
                 arguments,
                 ..call(code, Value::Null)
             };
-            let outcome = sandbox.call("org_1", function).await.unwrap();
+            let outcome = run_for(&sandbox, "org_1", function).await;
             assert_eq!(outcome.result, Ok(json!(expected)), "{code}");
         }
     }

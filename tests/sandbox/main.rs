@@ -7,6 +7,7 @@ mod language;
 mod sharing;
 
 use core_service::sandbox::{Call, FailureKind, Form, Outcome, Sandbox, SandboxConfig};
+use engine::event::LogLine;
 use serde_json::{Value, json};
 
 /// A sandbox of the case's own.
@@ -27,7 +28,19 @@ fn call(code: &str, input: Value) -> Call {
 }
 
 async fn run(sandbox: &Sandbox, code: &str, input: Value) -> Outcome {
-    sandbox.call("org_1", call(code, input)).await.unwrap()
+    run_for(sandbox, "org_1", call(code, input)).await
+}
+
+/// Runs a call whose console output is of no interest.
+async fn run_for(sandbox: &Sandbox, organization: &str, call: Call) -> Outcome {
+    sandbox.call(organization, call, |_line| {}).await.unwrap()
+}
+
+/// Runs a call and gives also what it wrote to the console.
+async fn heard(sandbox: &Sandbox, call: Call) -> (Outcome, Vec<LogLine>) {
+    let mut lines = Vec::new();
+    let outcome = sandbox.call("org_1", call, |line| lines.push(line)).await;
+    (outcome.unwrap(), lines)
 }
 
 /// What code returns.

@@ -3,7 +3,7 @@
 use core_service::sandbox::{Call, Form, Sandbox, SandboxConfig};
 use serde_json::json;
 
-use crate::{call, sandbox};
+use crate::{call, run_for, sandbox};
 
 #[tokio::test]
 async fn no_process_serves_two_organizations() {
@@ -11,10 +11,7 @@ async fn no_process_serves_two_organizations() {
     let mut seen: Vec<(u32, &str)> = Vec::new();
     for _round in 0..3 {
         for organization in ["org_1", "org_2", "org_3"] {
-            let outcome = sandbox
-                .call(organization, call("return 1", json!({})))
-                .await
-                .unwrap();
+            let outcome = run_for(&sandbox, organization, call("return 1", json!({}))).await;
             seen.push((outcome.process_id.unwrap(), organization));
         }
     }
@@ -38,7 +35,7 @@ async fn an_endless_call_holds_up_nobody_else() {
             limit_ms: 60_000,
             ..call("for (;;) {}", json!({}))
         };
-        sandbox.call("org_1", call).await
+        run_for(&sandbox, "org_1", call).await
     };
     // More than the organization's share: some of them wait for their turn.
     let flood = async { tokio::join!(endless(), endless(), endless(), endless()) };
@@ -47,8 +44,8 @@ async fn an_endless_call_holds_up_nobody_else() {
         tokio::select! {
             biased;
             _ = &mut flood => panic!("endless code has ended"),
-            other = sandbox.call("org_2", call("return input + 1", json!(1))) => {
-                assert_eq!(other.unwrap().result, Ok(json!(2)));
+            other = run_for(&sandbox, "org_2", call("return input + 1", json!(1))) => {
+                assert_eq!(other.result, Ok(json!(2)));
             }
         }
     }
@@ -71,11 +68,11 @@ async fn waiting_for_a_turn_does_not_count() {
         ..call("return 2", json!({}))
     };
     // The second waits longer than it may run.
-    let (first, second) = tokio::join!(sandbox.call("org_1", busy), sandbox.call("org_1", quick));
-    assert_eq!(
-        (first.unwrap().result, second.unwrap().result),
-        (Ok(json!(1)), Ok(json!(2)))
+    let (first, second) = tokio::join!(
+        run_for(&sandbox, "org_1", busy),
+        run_for(&sandbox, "org_1", quick)
     );
+    assert_eq!((first.result, second.result), (Ok(json!(1)), Ok(json!(2))));
 }
 
 #[tokio::test]
@@ -88,12 +85,12 @@ async fn calls_of_one_batch_fail_alone() {
         "throw new Error('x')",
         "return 5",
     ];
-    let calls = codes.map(|code| Call {
+    let calls: [Call; 5] = codes.map(|code| Call {
         form: Form::Function,
         limit_ms: 3_000,
         ..call(code, json!({}))
     });
-    let outcomes = sandbox.call_all("org_1", calls.into()).await.unwrap();
+    let outcomes = sandbox.call_all("org_1", &calls).await.unwrap();
     let told: Vec<String> = outcomes
         .iter()
         .map(|outcome| match &outcome.result {
@@ -108,10 +105,10 @@ async fn calls_of_one_batch_fail_alone() {
 async fn a_batch_larger_than_a_request_is_sent_in_parts() {
     let sandbox = sandbox().await;
     let large = "x".repeat(3 << 20);
-    let calls = (0..5)
+    let calls: Vec<Call> = (0..5)
         .map(|_| call("return input.length", json!(large)))
         .collect();
-    let outcomes = sandbox.call_all("org_1", calls).await.unwrap();
+    let outcomes = sandbox.call_all("org_1", &calls).await.unwrap();
     assert!(
         outcomes
             .iter()

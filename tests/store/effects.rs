@@ -270,11 +270,19 @@ async fn effects_are_kept_while_their_run_goes_on(fixture: &Fixture) {
     }
     let store = &fixture.store;
     assert_eq!(
-        store.delete_effects(clock::now_ms() - 60_000, 10).await.unwrap(),
+        store
+            .delete_effects(clock::now_ms() - 60_000, 10)
+            .await
+            .unwrap()
+            .deleted,
         0
     );
     assert_eq!(
-        store.delete_effects(clock::now_ms() + 60_000, 10).await.unwrap(),
+        store
+            .delete_effects(clock::now_ms() + 60_000, 10)
+            .await
+            .unwrap()
+            .deleted,
         1
     );
     let effect = Effect {

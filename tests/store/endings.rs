@@ -1,8 +1,9 @@
 //! Ends of runs that somebody has to be told of: kept with the end, and given to one at a time.
 
+use core_service::clock;
 use core_service::store::{
-    Actor, Driver, Ending, ErrorTrigger, NewDeployment, NewEnding, NewRun, RunChange, RunStatus, Workflow,
-    WorkflowChange,
+    Actor, CreateOutcome, Driver, Ending, ErrorTrigger, IdempotencyKey, NewDeployment, NewEnding, NewRun,
+    RunBatch, RunChange, RunStatus, Workflow, WorkflowChange,
 };
 
 use crate::fixture::{Fixture, LONG, graph, summary};
@@ -13,6 +14,7 @@ on_both_databases!(
     a_claimed_end_is_not_given_to_others,
     only_live_workflows_listen,
     unfinished_children_are_known,
+    a_run_that_has_ended_starts_no_children,
 );
 
 fn ending(fixture: &Fixture, seq: i64, for_error_triggers: bool) -> Option<NewEnding> {
@@ -57,6 +59,7 @@ async fn listening(fixture: &Fixture) -> Workflow {
         expected_updated_at: current.updated_at,
         graph: &graph("listens"),
         error_triggers: &[trigger(3), trigger(1)],
+        polls: &[],
     };
     fixture
         .store
@@ -155,32 +158,79 @@ async fn only_live_workflows_listen(fixture: &Fixture) {
 
 async fn unfinished_children_are_known(fixture: &Fixture) {
     let lease = fixture.lease().await;
+    let [parent, other] = ["wf_parent", "wf_other"].map(|workflow| fixture.run(workflow));
+    let [parent_id, other_id] = [&parent, &other].map(|run| run.id.clone());
+    fixture.start(&lease, vec![parent, other]).await;
     let child = |status, parent: &str| NewRun {
         summary: summary(status, Driver::Nobody),
         parent_run_id: Some(parent.to_owned()),
         ..fixture.run("wf_child")
     };
-    let waiting = child(RunStatus::Waiting, "run_parent");
+    let waiting = child(RunStatus::Waiting, &parent_id);
     let expected = vec![waiting.id.clone()];
     let runs = vec![
         waiting,
-        child(RunStatus::Succeeded, "run_parent"),
-        child(RunStatus::Waiting, "run_other"),
+        child(RunStatus::Succeeded, &parent_id),
+        child(RunStatus::Waiting, &other_id),
     ];
     fixture.start(&lease, runs).await;
     let (store, organization) = (&fixture.store, fixture.organization_id());
-    assert_eq!(
-        store
-            .unfinished_children(organization, "run_parent")
-            .await
-            .unwrap(),
-        expected
-    );
-    assert!(
-        store
-            .unfinished_children("org_other", "run_parent")
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    let known = store.unfinished_children(organization, &parent_id).await;
+    assert_eq!(known.unwrap(), expected);
+    let known = store.unfinished_children("org_other", &parent_id).await;
+    assert!(known.unwrap().is_empty());
+}
+
+async fn a_run_that_has_ended_starts_no_children(fixture: &Fixture) {
+    let lease = fixture.lease().await;
+    let [going_on, ended] = ["wf_going_on", "wf_ended"].map(|workflow| fixture.run(workflow));
+    let [going_on_id, ended_id] = [&going_on, &ended].map(|run| run.id.clone());
+    fixture.start(&lease, vec![going_on, ended]).await;
+    let end = |run_id: &str| RunChange {
+        run_id: run_id.to_owned(),
+        summary: Some(summary(RunStatus::Cancelled, Driver::Nobody)),
+        ..RunChange::default()
+    };
+    fixture.change(&lease, end(&ended_id)).await;
+    let child = |parent: &str, key: &str| NewRun {
+        parent_run_id: Some(parent.to_owned()),
+        idempotency: Some(IdempotencyKey {
+            key: key.to_owned(),
+            body_hash: Vec::new(),
+            expires_at: clock::now_ms() + LONG,
+        }),
+        ..fixture.run("wf_child")
+    };
+    let creates = vec![
+        child(&going_on_id, "a"),
+        child(&ended_id, "b"),
+        child("run_unknown", "c"),
+    ];
+    let outcomes = fixture
+        .commit(
+            &lease,
+            RunBatch {
+                creates,
+                // Who tells of this end finds the child.
+                changes: vec![end(&going_on_id)],
+                ..RunBatch::default()
+            },
+        )
+        .await;
+    let refused = CreateOutcome::ParentEnded;
+    assert_eq!(outcomes, [CreateOutcome::Created, refused.clone(), refused]);
+    let children = async |parent: &str| {
+        let listed = fixture
+            .store
+            .unfinished_children(fixture.organization_id(), parent);
+        listed.await.unwrap().len()
+    };
+    assert_eq!((children(&going_on_id).await, children(&ended_id).await), (1, 0));
+    for (key, is_used) in [("a", true), ("b", false)] {
+        let known = fixture
+            .store
+            .idempotent_run(fixture.organization_id(), "wf_child", key)
+            .await;
+        assert_eq!(known.unwrap().is_some(), is_used, "{key}");
+    }
 }

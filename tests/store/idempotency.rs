@@ -130,7 +130,8 @@ async fn an_expired_key_starts_anew(fixture: &Fixture) {
             .store
             .delete_expired_keys(clock::now_ms(), 10)
             .await
-            .unwrap(),
+            .unwrap()
+            .deleted,
         0,
         "it was renewed"
     );
@@ -139,7 +140,8 @@ async fn an_expired_key_starts_anew(fixture: &Fixture) {
             .store
             .delete_expired_keys(clock::now_ms() + 2 * LONG, 10)
             .await
-            .unwrap(),
+            .unwrap()
+            .deleted,
         1
     );
     fixture.start(&lease, vec![keyed(fixture, "k", "third")]).await;

@@ -24,6 +24,7 @@ macro_rules! on_both_databases {
 }
 
 mod activity;
+mod backup;
 mod credentials;
 mod durability;
 mod effects;
@@ -35,10 +36,13 @@ mod human_requests;
 mod idempotency;
 mod invitations;
 mod metering;
+mod polls;
 mod processes;
+mod retention;
 mod runs;
 mod schedules;
 mod signals;
+mod space;
 mod structures;
 mod table_pages;
 mod tables;

@@ -16,6 +16,8 @@ on_both_databases!(
     a_live_process_keeps_its_runs,
     a_late_process_may_write_until_it_is_taken_over,
     crashes_are_counted_for_each_take_over,
+    a_loss_blames_the_run_on_trial_alone,
+    a_run_that_waits_or_sleeps_is_no_suspect,
     a_retired_process_hands_its_runs_on,
     released_runs_are_claimed_once,
     a_parked_run_waits_for_its_timer,
@@ -170,20 +172,92 @@ async fn crashes_are_counted_for_each_take_over(fixture: &Fixture) {
     let run = fixture.run("wf_1");
     let run_id = run.id.clone();
     fixture.start(&first, vec![run, parked(fixture, i64::MAX)]).await;
-    for crashes in 1..=3 {
+    let next = lost(fixture).await;
+    let claimed_runs = fixture.store.claim_runs(&next, 0, 100).await.unwrap();
+    assert_eq!(claimed_runs.len(), 1, "a parked run had no driver to lose");
+    let run = &claimed_runs[0].run;
+    assert_eq!((run.id.as_str(), run.crashes), (run_id.as_str(), 1));
+    assert_eq!(
+        run.workflow_id.as_deref(),
+        Some("wf_1"),
+        "a claimed run knows its workflow"
+    );
+    for crashes in 2..=3 {
         let next = lost(fixture).await;
-        let claimed = fixture.store.claim_runs(&next, 0, 100).await.unwrap();
-        assert_eq!(claimed.len(), 1, "a parked run had no driver to lose");
+        assert_eq!(claimed(fixture, &next, 0).await, [], "a suspect is tried alone");
         assert_eq!(
-            (claimed[0].run.id.as_str(), claimed[0].run.crashes),
-            (run_id.as_str(), crashes)
+            suspect(fixture, &next).await,
+            Some((run_id.clone(), crashes, crashes == 3))
         );
-        assert_eq!(
-            claimed[0].run.workflow_id.as_deref(),
-            Some("wf_1"),
-            "a claimed run knows its workflow"
-        );
+        assert_eq!(suspect(fixture, &next).await, None);
     }
+}
+
+/// Claims a suspect: which, how often its process was lost, and whether it was on trial then.
+async fn suspect(fixture: &Fixture, lease: &Lease) -> Option<(String, i64, bool)> {
+    let claimed = fixture.store.claim_suspect(lease).await.unwrap();
+    claimed.map(|claimed| (claimed.run.id, claimed.run.crashes, claimed.run.on_trial))
+}
+
+async fn a_loss_blames_the_run_on_trial_alone(fixture: &Fixture) {
+    let first = lost(fixture).await;
+    let (innocent, guilty) = (fixture.run("wf_1"), fixture.run("wf_1"));
+    let (innocent_id, guilty_id) = (innocent.id.clone(), guilty.id.clone());
+    fixture.start(&first, vec![innocent, guilty]).await;
+    let second = lost(fixture).await;
+    assert_eq!(claimed(fixture, &second, 0).await.len(), 2);
+
+    let third = lost(fixture).await;
+    assert_eq!(claimed(fixture, &third, 0).await, []);
+    assert!(fixture.store.has_suspects().await.unwrap());
+    assert_eq!(
+        suspect(fixture, &third).await,
+        Some((innocent_id.clone(), 2, false))
+    );
+    fixture.store.end_trial(&third, &innocent_id).await.unwrap();
+    assert_eq!(
+        suspect(fixture, &third).await,
+        Some((guilty_id.clone(), 2, false))
+    );
+    assert!(!fixture.store.has_suspects().await.unwrap());
+
+    let fourth = fixture.lease().await;
+    assert_eq!(claimed(fixture, &fourth, 0).await, []);
+    assert_eq!(suspect(fixture, &fourth).await, Some((innocent_id, 3, false)));
+    assert_eq!(suspect(fixture, &fourth).await, Some((guilty_id, 3, true)));
+}
+
+async fn a_run_that_waits_or_sleeps_is_no_suspect(fixture: &Fixture) {
+    let first = lost(fixture).await;
+    let waiting = NewRun {
+        summary: summary(RunStatus::Waiting, Driver::This),
+        ..fixture.run("wf_1")
+    };
+    let executing = fixture.run("wf_1");
+    let ids = [waiting.id.clone(), executing.id.clone()];
+    fixture.start(&first, vec![waiting, executing]).await;
+    let second = lost(fixture).await;
+    let claimed_runs = fixture.store.claim_runs(&second, 0, 100).await.unwrap();
+    let mut crashes: Vec<(String, i64)> = claimed_runs
+        .into_iter()
+        .map(|claimed| (claimed.run.id, claimed.run.crashes))
+        .collect();
+    crashes.sort();
+    assert_eq!(crashes, [(ids[0].clone(), 0), (ids[1].clone(), 1)]);
+
+    let change = RunChange {
+        run_id: ids[1].clone(),
+        segments: vec![segment(1)],
+        summary: Some(summary(RunStatus::Waiting, Driver::Nobody)),
+        ..RunChange::default()
+    };
+    fixture.change(&second, change).await;
+    let run = fixture
+        .store
+        .run(fixture.organization_id(), &ids[1])
+        .await
+        .unwrap();
+    assert_eq!(run.crashes, 0, "it is past whatever it was");
 }
 
 async fn a_retired_process_hands_its_runs_on(fixture: &Fixture) {

@@ -1,6 +1,8 @@
 //! Runs: what is committed is read back, byte for byte.
 
-use core_service::store::{Driver, Payload, RunBatch, RunChange, RunStatus, Segment, StoreError, Timer};
+use core_service::store::{
+    Driver, NewRun, Payload, RunBatch, RunChange, RunStatus, Segment, StoreError, Timer,
+};
 
 use crate::fixture::{Fixture, segment, summary};
 
@@ -223,30 +225,31 @@ async fn an_attempts_journal_is_its_own(fixture: &Fixture) {
 }
 
 async fn large_outputs_are_kept_once(fixture: &Fixture) {
-    let lease = fixture.lease().await;
-    let payload = |text: &str| Payload {
+    let (store, lease) = (&fixture.store, fixture.lease().await);
+    let (first, second) = (fixture.run("wf_1"), fixture.run("wf_1"));
+    let payload = |run: &NewRun, hash: &str, text: &str| Payload {
+        run_id: run.id.clone(),
         organization_id: fixture.organization_id().to_owned(),
-        content_hash: "same".to_owned(),
+        content_hash: hash.to_owned(),
         payload: text.as_bytes().to_vec(),
     };
-    for payloads in [vec![payload("first"), payload("first")], vec![payload("first")]] {
-        fixture
-            .commit(
-                &lease,
-                RunBatch {
-                    payloads,
-                    ..RunBatch::default()
-                },
-            )
-            .await;
-    }
-    assert_eq!(
-        fixture
-            .store
-            .load_payload(fixture.organization_id(), "same")
-            .await
-            .unwrap(),
-        b"first"
+    let payloads = vec![
+        payload(&first, "same", "first"),
+        payload(&first, "same", "first"),
+        payload(&second, "same", "first"),
+        payload(&fixture.run("wf_1"), "of nobody", "refused"),
+    ];
+    let batch = RunBatch {
+        creates: vec![first, second],
+        payloads,
+        ..RunBatch::default()
+    };
+    fixture.commit(&lease, batch).await;
+    let organization = fixture.organization_id();
+    assert_eq!(store.load_payload(organization, "same").await.unwrap(), b"first");
+    assert!(store.load_payload("org_other", "same").await.is_err());
+    assert!(
+        store.load_payload(organization, "of nobody").await.is_err(),
+        "what is not written needs no payload"
     );
-    assert!(fixture.store.load_payload("org_other", "same").await.is_err());
 }

@@ -52,6 +52,7 @@ async fn deploy(fixture: &Fixture, workflow: &Workflow, text: &str) {
         expected_updated_at: current.updated_at,
         graph: &graph(text),
         error_triggers: &[],
+        polls: &[],
     };
     let deployed = store
         .deploy_workflow(&Actor::default(), organization, &workflow.id, &new)

@@ -181,6 +181,9 @@ async fn plans_and_credits_change(fixture: &Fixture) {
         credits: Some(100),
         read_rpm: Some(60),
         write_rpm: Some(0),
+        retention_days: Some(30),
+        retention_runs: None,
+        activity_days: Some(365),
     };
     store.put_plan(&Actor::default(), &plan).await.unwrap();
     assert_eq!(store.plan("small").await.unwrap(), plan);

@@ -74,6 +74,7 @@ async fn a_delivery_learns_all_in_one_query(fixture: &Fixture) {
         expected_updated_at: workflow.updated_at,
         graph: &frozen,
         error_triggers: &[],
+        polls: &[],
     };
     store
         .deploy_workflow(&actor, organization, &workflow.id, &new)

@@ -178,6 +178,7 @@ async fn states_are_told_apart(fixture: &Fixture) {
             expected_updated_at: workflow.updated_at,
             graph: &frozen,
             error_triggers: &[],
+            polls: &[],
         };
         store
             .deploy_workflow(&actor, organization, &workflow.id, &new)

@@ -27,6 +27,7 @@ async fn deploy(fixture: &Fixture, workflow: &Workflow, text: &str) -> Deploy {
         expected_updated_at: current.updated_at,
         graph: &graph,
         error_triggers: &[],
+        polls: &[],
     };
     fixture
         .store
@@ -275,6 +276,7 @@ async fn a_stale_deploy_is_told_so(fixture: &Fixture) {
         expected_updated_at: workflow.updated_at - 1,
         graph: &graph,
         error_triggers: &[],
+        polls: &[],
     };
     let (actor, organization) = (Actor::default(), fixture.organization_id());
     let outcome = fixture
@@ -292,6 +294,7 @@ async fn a_stale_deploy_is_told_so(fixture: &Fixture) {
         expected_updated_at: workflow.updated_at,
         graph: &graph,
         error_triggers: &[],
+        polls: &[],
     };
     let first = fixture
         .store

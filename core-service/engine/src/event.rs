@@ -69,7 +69,7 @@ pub enum EventBody {
     NodeSkipped { key: NodeKey },
     /// The node was in flight and is given up.
     NodeCancelled { key: NodeKey },
-    /// An attempt at a node has written these lines; its end is the next event of the node.
+    /// An attempt at a node has written these lines; what becomes of it is the next event of the node.
     NodeLogged { key: NodeKey, lines: Arc<[LogLine]> },
     /// A failed run goes on: the node and all below it run again.
     RunResumed { node: i64 },

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
+
 use crate::event::Failure;
 use crate::expression::EvaluationError;
 
@@ -15,6 +17,8 @@ pub struct NodeError {
     pub message: String,
     /// Milliseconds the other side asked to wait before the next attempt.
     pub retry_after_ms: Option<u64>,
+    /// Whether another attempt may succeed and does no harm: kinds that try again by themselves do so only then.
+    pub temporary: bool,
 }
 
 impl NodeError {
@@ -27,6 +31,7 @@ impl NodeError {
             code: code.into(),
             message: message.into(),
             retry_after_ms: None,
+            temporary: false,
         }
     }
 
@@ -50,6 +55,17 @@ impl NodeError {
             message: self.message,
         }
     }
+}
+
+/// A value as messages show it: the beginning of its JSON.
+pub(crate) fn brief(value: &Value) -> String {
+    const SHOWN: usize = 60;
+    let mut text = value.to_string();
+    if let Some((end, _)) = text.char_indices().nth(SHOWN) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 impl From<EvaluationError> for NodeError {

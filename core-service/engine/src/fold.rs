@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::config::Join;
 use crate::event::{Event, EventBody, Failure, NodeKey, RunStarted};
+use crate::footprint;
 use crate::graph::EdgeType;
 use crate::state::{Decision, Finished, NodeStatus, Place, RunState};
 
@@ -49,6 +50,7 @@ impl RunState {
         if self.started_at_ms.is_none() != matches!(event.body, EventBody::RunStarted(_)) {
             return Err(FoldError::WrongState("start"));
         }
+        self.held_bytes += footprint::of_event(&event.body);
         let place = match &event.body {
             EventBody::RunStarted(started) => return self.fold_started(at_ms, started).map(|()| None),
             EventBody::RunResumed { node } => return self.fold_resumed(*node, at_ms).map(|()| None),
@@ -124,13 +126,19 @@ impl RunState {
             }
             EventBody::NodeLogged { key, lines } => {
                 let place = self.known(key)?;
+                self.logged_bytes += footprint::of_lines(lines);
                 self.slot_mut(place).log = Some(Arc::clone(lines));
                 place
             }
             EventBody::ItemsOpened { key, items } => {
-                let place = self.begin(key, at_ms, "opening of a scope")?;
-                self.set_status(place, NodeStatus::Running);
+                let place = self.begin_or_continue(key, at_ms, "opening of a scope")?;
+                if self.slot(place).opened.is_some() {
+                    return Err(self.misplaced(place, "opening of a scope"));
+                }
+                // If it was executed, that is over: from here on its items are at work.
+                self.set_status(place, NodeStatus::Pending);
                 self.fold_opened(place, items)?;
+                self.set_status(place, NodeStatus::Running);
                 place
             }
             EventBody::ItemStarted { key, taken } => self.fold_item_started(key, taken)?,
@@ -362,7 +370,7 @@ impl RunState {
 
     pub(crate) fn set_status(&mut self, place: Place, status: NodeStatus) {
         // An open scope is not at work itself: what is inside it is.
-        let works = self.plan.node_at(place.node).opens.is_none();
+        let works = self.slot(place).opened.is_none();
         let before = std::mem::replace(&mut self.slot_mut(place).status, status);
         self.running -= u32::from(works && before == NodeStatus::Running);
         self.waiting -= u32::from(before.is_waiting());

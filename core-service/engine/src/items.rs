@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::event::{ItemResult, NodeKey};
 use crate::fold::FoldError;
+use crate::footprint;
 use crate::state::{Decision, Frame, Item, NodeStatus, Place, RunState};
 
 /// A scope that a splitter opened.
@@ -29,11 +30,6 @@ impl Opened {
     pub(crate) fn next(&self) -> Option<(u32, &Value)> {
         let index = self.frames.len();
         self.items.get(index).map(|item| (index as u32, item))
-    }
-
-    /// The splitter's output for an item.
-    pub(crate) fn item_output(index: u32, item: &Value) -> Value {
-        json!({ "item": item, "index": index })
     }
 }
 
@@ -75,7 +71,7 @@ impl RunState {
         let Some((next, item)) = opened.next().filter(|(next, _)| *next == index) else {
             return Err(self.misplaced(splitter, "item"));
         };
-        let output = Arc::new(Opened::item_output(next, item));
+        let output = Arc::new(plan.node_at(splitter.node).item_output(next, item));
         let frame_at = self.frames.len() as u32;
         opened.frames.push(frame_at);
         opened.running += 1;
@@ -84,6 +80,7 @@ impl RunState {
         for (slot, &node) in frame.slots.iter_mut().zip(&plan.scope_at(scope).nodes) {
             slot.undecided = plan.node_at(node).fan_in;
         }
+        self.held_bytes += footprint::of_frame(&frame);
         self.frames.push(frame);
         self.frame_index.insert((scope, key.iteration.clone()), frame_at);
         // The splitter's own edges, decided for this item.

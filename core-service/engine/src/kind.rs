@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::config::Retry;
 use crate::expression::CustomFunctions;
 use crate::failure::NodeError;
 use crate::graph::{EdgeType, NATIVE_APP, Node};
@@ -60,6 +61,11 @@ pub trait External: Send + Sync {
     /// What the executor is given: the parameters with their templates evaluated.
     fn request(&self, scope: &dyn NodeScope) -> Result<Value, NodeError>;
 
+    /// Whether an execution does nothing but compute its output, so that nobody can tell whether it was executed.
+    fn only_computes(&self) -> bool {
+        false
+    }
+
     /// The output of a node that was parked and got no answer in time; it fails as `NODE_TIMEOUT` when there is none.
     fn timed_out(&self, _scope: &dyn NodeScope) -> Result<Option<Value>, NodeError> {
         Ok(None)
@@ -110,6 +116,10 @@ pub struct NodeSpec {
     pub edge_model: String,
     /// What one execution costs.
     pub credits: u32,
+    /// Whether what is below it runs once for each thing it gives, up to the aggregator that names it.
+    pub opens_scope: bool,
+    /// When it is tried again after a temporary failure, if its node says nothing.
+    pub retry: Option<Retry>,
 }
 
 impl NodeSpec {
@@ -145,6 +155,8 @@ impl NodeSpec {
             routes: vec![EdgeType::Normal, EdgeType::Fallback, EdgeType::Error],
             edge_model: Self::PLAIN_EDGES.into(),
             credits: 1,
+            opens_scope: false,
+            retry: None,
         }
     }
 

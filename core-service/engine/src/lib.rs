@@ -24,7 +24,8 @@
 //! - [`event`]s are what is recorded of a run and [`journal`] is their stored form. [`state`] is their fold ([`fold`]):
 //!   it reads what was decided and never decides, so a replayed run is the run.
 //! - [`step`] takes one [`step::Input`] in and runs everything that needs no effect to quiescence. Its events are made
-//!   durable first, its commands are carried out then. [`start`] says where runs start, [`timer`] names what wakes them.
+//!   durable first, its commands are carried out then. [`start`] says where runs start, [`timer`] names what wakes them,
+//!   [`footprint`] how much they may hold.
 //! - [`scope`] is what templates see and what the runtime contributes; [`report`] is what people see of a run.
 //!
 //! # Invariants
@@ -43,6 +44,7 @@ pub mod expression;
 pub mod failure;
 pub mod filter;
 pub mod fold;
+pub mod footprint;
 pub mod graph;
 mod items;
 pub mod iteration;

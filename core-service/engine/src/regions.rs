@@ -1,24 +1,23 @@
-//! The regions of splitters: the nodes that run once for each item.
+//! The regions of nodes that open scopes, splitters and modules that give several things: what runs once for each item.
 //!
-//! A region is what lies downstream of a splitter up to the aggregator that names it, else to the end. The only way
-//! into a region is its splitter, the only way out its aggregator: otherwise a node would belong to two scopes.
+//! A region is what lies downstream of its opener up to the aggregator that names it, else to the end. The only way
+//! into a region is its opener, the only way out its aggregator: otherwise a node would belong to two scopes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
 use crate::graph::{Edge, EdgeType, Graph, NATIVE_APP, Node};
+use crate::kind::Kinds;
 use crate::problem::Problem;
 
-/// The native kind that opens a scope.
-pub const SPLITTER: &str = "splitter";
-/// The native kind that closes one.
+/// The native kind that closes a scope.
 pub const AGGREGATOR: &str = "aggregator";
 
-/// A splitter's region.
+/// A region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// The splitter.
+    /// The splitter or module.
     pub opener: i64,
     /// The aggregator that names it.
     pub closer: Option<i64>,
@@ -28,15 +27,19 @@ pub struct Region {
     beyond: BTreeSet<i64>,
 }
 
-/// The regions of a graph without cycles, by splitter.
-pub fn find(graph: &Graph) -> BTreeMap<i64, Region> {
+/// The regions of a graph without cycles, by opener.
+pub fn find(graph: &Graph, kinds: &dyn Kinds) -> BTreeMap<i64, Region> {
     let mut outgoing: Outgoing = HashMap::new();
     for edge in &graph.edges {
         outgoing.entry(edge.from).or_default().push(edge.to);
     }
-    let splitters = graph.nodes.iter().filter(|node| is_native(node, SPLITTER));
-    splitters
-        .map(|splitter| (splitter.id, region(graph, splitter.id, &outgoing)))
+    let opens = |node: &&Node| {
+        let kind = kinds.find(&node.app_id, &node.module_slug);
+        kind.is_ok_and(|kind| kind.spec.opens_scope)
+    };
+    let openers = graph.nodes.iter().filter(opens);
+    openers
+        .map(|opener| (opener.id, region(graph, opener.id, &outgoing)))
         .collect()
 }
 
@@ -68,7 +71,7 @@ fn region(graph: &Graph, opener: i64, outgoing: &Outgoing) -> Region {
     }
 }
 
-/// Whether an edge of a splitter is taken for each item; its error edges are taken when it fails itself.
+/// Whether an edge of an opener is taken for each item; its error edges are taken when it fails itself.
 pub(crate) fn opens(edge: &Edge) -> bool {
     edge.edge_type != EdgeType::Error
 }
@@ -84,7 +87,7 @@ fn reach(mut next: Vec<i64>, end: Option<i64>, outgoing: &Outgoing) -> BTreeSet<
     found
 }
 
-/// The splitter that an aggregator names.
+/// The opener that an aggregator names.
 fn closes(node: &Node) -> Option<i64> {
     is_native(node, AGGREGATOR)
         .then(|| node.params.get("of").and_then(Value::as_i64))
@@ -96,8 +99,8 @@ fn is_native(node: &Node, kind: &str) -> bool {
 }
 
 /// What is wrong with the regions of a graph without cycles, finished or not.
-pub(crate) fn check(graph: &Graph) -> Vec<Problem> {
-    let regions = find(graph);
+pub(crate) fn check(graph: &Graph, kinds: &dyn Kinds) -> Vec<Problem> {
+    let regions = find(graph, kinds);
     let mut problems = Vec::new();
     for region in regions.values() {
         problems.extend(graph.edges.iter().filter_map(|edge| crossing(edge, region)));
@@ -153,8 +156,8 @@ fn unclosed(inner: &Region, outer: &Region) -> Option<Problem> {
 }
 
 /// What keeps the regions of a graph from running.
-pub(crate) fn check_complete(graph: &Graph) -> Vec<Problem> {
-    let regions = find(graph);
+pub(crate) fn check_complete(graph: &Graph, kinds: &dyn Kinds) -> Vec<Problem> {
+    let regions = find(graph, kinds);
     let mut problems = Vec::new();
     let mut named = BTreeSet::new();
     for (aggregator, splitter) in graph
@@ -163,7 +166,7 @@ pub(crate) fn check_complete(graph: &Graph) -> Vec<Problem> {
         .filter_map(|node| Some((node.id, closes(node)?)))
     {
         let what = match regions.get(&splitter) {
-            None => format!("aggregator {aggregator} is of node {splitter}, which is no splitter"),
+            None => format!("aggregator {aggregator} is of node {splitter}, which opens no scope"),
             Some(_) if !named.insert(splitter) => {
                 format!("aggregator {aggregator} is not the only one of splitter {splitter}")
             }
@@ -192,17 +195,20 @@ fn leads_to(graph: &Graph, region: &Region, aggregator: i64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::graph;
+    use crate::testing::{graph, registry};
 
     const LOOP: &str = "1:manual_trigger 2:splitter 3:set 4:aggregator(2) 5:set | 1-2 2-3 3-4 4-5";
 
     fn problems(text: &str) -> Vec<String> {
-        check(&graph(text)).iter().map(Problem::to_string).collect()
+        check(&graph(text), &registry())
+            .iter()
+            .map(Problem::to_string)
+            .collect()
     }
 
     #[test]
     fn a_region_ends_at_its_aggregator() {
-        let regions = find(&graph(LOOP));
+        let regions = find(&graph(LOOP), &registry());
         assert_eq!(regions[&2].inside, BTreeSet::from([3]));
         assert_eq!(regions[&2].closer, Some(4));
         assert_eq!(problems(LOOP), [""; 0]);
@@ -210,7 +216,10 @@ mod tests {
 
     #[test]
     fn a_region_without_aggregator_runs_to_the_end() {
-        let regions = find(&graph("1:manual_trigger 2:splitter 3:set 4:set | 1-2 2-3 3-4"));
+        let regions = find(
+            &graph("1:manual_trigger 2:splitter 3:set 4:set | 1-2 2-3 3-4"),
+            &registry(),
+        );
         assert_eq!(regions[&2].inside, BTreeSet::from([3, 4]));
     }
 
@@ -251,8 +260,8 @@ mod tests {
     #[test]
     fn an_aggregator_needs_its_splitter_to_run() {
         let lost = graph("1:manual_trigger 2:aggregator(9) | 1-2");
-        assert_eq!(check(&lost), []);
-        assert_eq!(check_complete(&lost).len(), 1);
-        assert_eq!(check_complete(&graph(LOOP)), []);
+        assert_eq!(check(&lost, &registry()), []);
+        assert_eq!(check_complete(&lost, &registry()).len(), 1);
+        assert_eq!(check_complete(&graph(LOOP), &registry()), []);
     }
 }

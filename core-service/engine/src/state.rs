@@ -44,6 +44,9 @@ pub struct RunState {
     pub(crate) failing: Option<Failure>,
     pub(crate) finished: Option<Finished>,
     pub(crate) credits_used: u64,
+    /// What the run holds in memory, in bytes, and what of it is console output. See [`crate::footprint`].
+    pub(crate) held_bytes: usize,
+    pub(crate) logged_bytes: usize,
     /// The instant the run's own timer is set for; not part of the fold.
     pub(crate) armed_deadline_ms: Option<i64>,
 }
@@ -239,6 +242,8 @@ impl RunState {
             failing: None,
             finished: None,
             credits_used: 0,
+            held_bytes: 0,
+            logged_bytes: 0,
             armed_deadline_ms: None,
         }
     }

@@ -2,11 +2,12 @@
 //!
 //! A step runs everything that needs no effect to quiescence, so that a pure stretch of a run is one segment of the
 //! journal. The caller makes the events durable first and carries out the commands then: an effect is never started
-//! before its intent is recorded.
+//! before its intent is recorded. Only an execution that has none, because it does nothing but compute, may begin sooner.
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::driver::Driver;
 use crate::event::{Event, Failure, LogLine, NodeKey, Outcome};
@@ -33,7 +34,7 @@ pub enum Input {
         /// Its output or why it failed.
         result: Result<Value, NodeError>,
     },
-    /// An execution that is about to end has written these lines. Its end is the next input.
+    /// An execution that is about to end, or to be given up, has written these lines.
     NodeLogged {
         /// Which node.
         key: NodeKey,
@@ -42,7 +43,7 @@ pub enum Input {
         /// What it wrote.
         lines: Vec<LogLine>,
     },
-    /// An execution goes on elsewhere: a person or another run brings its result, as [`Input::NodeFinished`].
+    /// An execution goes on elsewhere: a person or another run brings its result, as [`Input::NodeAnswered`].
     NodeParked {
         /// Which node.
         key: NodeKey,
@@ -51,6 +52,16 @@ pub enum Input {
         /// When its time is over without a result, in epoch milliseconds: it fails as `NODE_TIMEOUT`, unless its kind
         /// has an output for that.
         due_at_ms: Option<i64>,
+    },
+    /// A person or another run answers a node. Of several answers to one attempt the first counts, and one to an attempt
+    /// that is over is refused.
+    NodeAnswered {
+        /// Which node.
+        key: NodeKey,
+        /// Which attempt was asked for it.
+        asked: NodeAttempt,
+        /// The node's output or why it failed.
+        result: Result<Value, NodeError>,
     },
     /// A timer is due. One that fires late, early or twice does no harm.
     TimerFired(TimerKey),
@@ -112,6 +123,19 @@ pub struct Execute {
     pub request: Value,
     /// After this long the runtime reports [`NodeError::timeout`].
     pub timeout_ms: u64,
+    /// Nobody can tell whether it was executed: it may begin before anything is durable, and again after a crash.
+    pub only_computes: bool,
+}
+
+/// One attempt at a node, among all that the run makes: with the same number there may be others, before somebody let
+/// the node run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeAttempt {
+    /// As [`Execute::started_at_ms`].
+    pub started_at_ms: i64,
+    /// As [`Execute::attempt`].
+    pub number: u32,
 }
 
 /// What one step decided.
@@ -138,6 +162,22 @@ pub enum StepError {
     /// Only a failed node can be retried.
     #[error("node {0} has not failed in this run")]
     NotFailed(i64),
+    /// The node waits for no answer in this run.
+    #[error("node {0} does not wait for an answer in this run")]
+    NotWaiting(i64),
+    /// Another answer was first, or the attempt is over.
+    #[error("node {0} was answered already")]
+    Answered(i64),
+}
+
+impl Execute {
+    /// Which of all attempts at the node it is.
+    pub fn node_attempt(&self) -> NodeAttempt {
+        NodeAttempt {
+            started_at_ms: self.started_at_ms,
+            number: self.attempt,
+        }
+    }
 }
 
 impl RunState {
@@ -161,5 +201,13 @@ impl RunState {
     pub fn output(&self, node: i64) -> Option<&Arc<Value>> {
         let place = self.place(&NodeKey::root(node))?;
         self.slot(place).output.as_ref()
+    }
+}
+
+/// An output, which is always an object.
+pub(crate) fn as_object(output: Value) -> Value {
+    match output {
+        Value::Object(_) => output,
+        other => Value::Object(Map::from_iter([(String::from("value"), other)])),
     }
 }

@@ -20,7 +20,7 @@ pub fn check(graph: &Graph, kinds: &dyn Kinds) -> Vec<Problem> {
     // What follows walks the graph, which has to be one.
     if problems.is_empty() {
         match find_cycle(graph) {
-            None => problems.extend(regions::check(graph)),
+            None => problems.extend(regions::check(graph, kinds)),
             Some(cycle) => problems.push(cycle),
         }
     }

@@ -60,6 +60,13 @@ impl<'a> NodeView<'a> {
     fn item(&self) -> Option<&'a Item> {
         self.state.frame(self.place.frame).item.as_ref()
     }
+
+    fn item_value(&self) -> Option<&'a Value> {
+        let plan = &self.state.plan;
+        let scope = self.state.frame(self.place.frame).scope;
+        let opener = plan.node_at(plan.scope_at(scope).opener?);
+        opener.item_in(&self.item()?.output)
+    }
 }
 
 /// The edges into a place that delivered, in the order of their sources.
@@ -116,7 +123,7 @@ impl Scope for NodeView<'_> {
         match root {
             Root::Run => Some(self.environment.run()),
             Root::Workflow => Some(self.environment.workflow()),
-            Root::Item => self.item()?.output.get("item"),
+            Root::Item => self.item_value(),
             Root::Error => self.error.as_ref(),
         }
     }

@@ -5,10 +5,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use contract::access::{ByAnyone, ByKey, ByOperator, Rule};
+use contract::json::Words as _;
+use contract::v1::Scope;
 use http::Extensions;
 
 use crate::error::Error;
-use crate::store::{Actor, Authentication, Organization};
+use crate::store::{Actor, ApiKey, Authentication, Organization};
 
 /// A call that passed the rule `R`.
 pub struct Authorized<R: Rule>
@@ -66,6 +68,12 @@ impl Passes for ByOperator {
     type Principal = Operator;
 }
 
+/// Whether a key may do what needs this scope.
+pub(super) fn holds(key: &ApiKey, scope: Scope) -> bool {
+    let word = Scope::to_word(i32::from(scope));
+    word.is_some_and(|word| key.scopes.iter().any(|held| held == word))
+}
+
 impl<R: Rule> Authorized<R>
 where
     R::Passes: Passes,
@@ -96,6 +104,11 @@ where
 }
 
 impl Call<KeyHolder> {
+    /// Whether the key holds a scope besides the one that the method asks for.
+    pub fn may(&self, scope: Scope) -> bool {
+        holds(&self.principal.key, scope)
+    }
+
     /// The organization that the key opens.
     pub fn organization(&self) -> &Organization {
         &self.principal.organization

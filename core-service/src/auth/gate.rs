@@ -8,15 +8,16 @@ use contract::json::Words as _;
 use contract::v1::{ErrorReason, Scope};
 use http::{Extensions, HeaderMap};
 use moka::sync::Cache;
+use wire::api_key::ApiKeyText;
 
-use super::caller::{Anyone, Call, KeyHolder, Operator, Origin};
-use super::key::{ApiKeyText, KeyHasher};
+use super::caller::{Anyone, Call, KeyHolder, Operator, Origin, holds};
+use super::key::KeyHasher;
 use super::rate::{Rates, Standing};
 use crate::clock;
 use crate::config::Regions;
 use crate::error::{Error, Result};
 use crate::secret::Secret;
-use crate::store::{Actor, Role, Store};
+use crate::store::{Actor, ApiKey, Authentication, Role, Store};
 
 /// How long a key that was looked up is believed: a revocation or a change of plan takes this long at most.
 const BELIEVED: Duration = Duration::from_millis(800);
@@ -108,8 +109,17 @@ impl Gate {
         Ok(())
     }
 
+    /// Lets a call go on that lasts: since it was admitted its key may have been revoked, or the plan may have changed.
+    ///
+    /// # Errors
+    /// When it would not be admitted now.
+    pub async fn admit_further(&self, call: &Call<KeyHolder>) -> Result<()> {
+        let found = self.store.find_by_key_id(&call.principal.key.id).await?;
+        let holder = found.filter(|found| is_usable(&found.key)).ok_or_else(invalid)?;
+        check_plan(&holder)
+    }
+
     async fn key_holder(&self, token: &str, origin: &Origin) -> Result<KeyHolder> {
-        let invalid = || unauthenticated("The API key is not valid.");
         let key = ApiKeyText::parse(token).ok_or_else(invalid)?;
         if key.region() != self.regions.own {
             return Err(match self.regions.others.get(key.region()) {
@@ -133,11 +143,7 @@ impl Gate {
                 holder
             }
         };
-        let expired = holder
-            .key
-            .expires_at
-            .is_some_and(|expiry| expiry <= clock::now_ms());
-        if expired || holder.key.revoked_at.is_some() {
+        if !is_usable(&holder.key) {
             self.record_refusal(&holder, origin).await;
             return Err(invalid());
         }
@@ -176,6 +182,16 @@ impl Gate {
     }
 }
 
+/// Whether a key is neither expired nor revoked.
+fn is_usable(key: &ApiKey) -> bool {
+    let expired = key.expires_at.is_some_and(|expiry| expiry <= clock::now_ms());
+    !expired && key.revoked_at.is_none()
+}
+
+fn invalid() -> Error {
+    unauthenticated("The API key is not valid.")
+}
+
 fn too_many(retry_after: Duration) -> Error {
     let message = "Too many requests for this key; wait and try again.";
     Error::new(ErrorReason::RateLimited, message).with_retry_after(retry_after)
@@ -201,7 +217,7 @@ fn bearer(headers: &HeaderMap) -> Result<&str> {
     }
 }
 
-fn check_plan(holder: &KeyHolder) -> Result<()> {
+fn check_plan(holder: &Authentication) -> Result<()> {
     let plan = &holder.organization.plan;
     if !plan.active {
         return Err(Error::new(
@@ -219,12 +235,10 @@ fn check_plan(holder: &KeyHolder) -> Result<()> {
 }
 
 fn check_scope(holder: &KeyHolder, scope: Scope) -> Result<()> {
-    let word = Scope::to_word(i32::from(scope)).unwrap_or_default();
-    match holder.key.scopes.iter().any(|held| held == word) {
-        true => Ok(()),
-        false => Err(Error::new(
-            ErrorReason::MissingScope,
-            format!("The API key lacks the scope {word}."),
-        )),
+    if holds(&holder.key, scope) {
+        return Ok(());
     }
+    let word = Scope::to_word(i32::from(scope)).unwrap_or_default();
+    let message = format!("The API key lacks the scope {word}.");
+    Err(Error::new(ErrorReason::MissingScope, message))
 }

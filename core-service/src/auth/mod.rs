@@ -10,5 +10,5 @@ mod rate;
 
 pub use caller::{Anyone, Authorized, Call, KeyHolder, Operator, Origin, Passes};
 pub use gate::Gate;
-pub use key::{ApiKeyText, KeyHasher, is_region};
+pub use key::KeyHasher;
 pub use layer::{Access, AccessLayer};

@@ -3,54 +3,81 @@
 use std::collections::HashMap;
 
 use http::{HeaderName, HeaderValue};
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
-use url::Url;
+use serde_json::{Map, Value, json};
 
-use super::field::{Field, FieldProblem};
-use super::manifest::with_defaults;
+use super::field::{Field, FieldProblem, with_defaults};
+use super::request::RequestTemplate;
 use super::template::{Reach, Template, TemplateError};
+use super::token::{ISSUED, OAuth2, TokenExchange};
 use crate::outbound::Secrets;
 use crate::secret::Secret;
 
 /// One way to connect to an app.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Connection {
     /// Its id within the app.
     pub id: String,
     /// Its name.
     pub label: String,
-    /// What kind of way it is, such as `api_key`; `none` needs nothing.
+    /// What kind of way it is.
     #[serde(rename = "type")]
-    pub connection_type: String,
-    /// What it needs to know.
+    pub connection_type: ConnectionType,
+    /// What it needs to know, besides the fields that its type has anyway: `username` and `password` of `basic`, `token` of
+    /// `bearer`, `clientId` and `clientSecret` of both kinds of OAuth 2. One of the same name takes their place.
     #[serde(default)]
     pub fields: Vec<Field>,
-    /// What it adds to requests.
+    /// What it adds to requests. By default the header `authorization`, with the user name and password of `basic`, the
+    /// `token` of `bearer`, or the `accessToken` of a connection that fetches one.
     #[serde(default)]
-    apply: Vec<Addition>,
-    /// How a credential is tested.
+    apply: Option<Vec<Addition>>,
+    /// A request that the service answers with success when the credential is right. A credential is refused by a status
+    /// of 401 or 403, or by a rule of the app's `errors` with the code `CREDENTIAL_INVALID`.
     #[serde(default)]
-    verify: Option<Verify>,
+    pub(super) verify: Option<RequestTemplate>,
+    /// How its token is got, for both kinds of OAuth 2.
+    #[serde(default)]
+    pub oauth2: Option<OAuth2>,
+    /// How its token is got, for `token_exchange`.
+    #[serde(default)]
+    pub exchange: Option<TokenExchange>,
+}
+
+/// What kind of way to connect it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConnectionType {
+    /// Nothing is needed.
+    None,
+    /// A key that goes where `apply` says.
+    ApiKey,
+    /// User name and password.
+    Basic,
+    /// A token in the header `authorization`.
+    Bearer,
+    /// A person consents in the browser.
+    #[serde(rename = "oauth2_authorization_code")]
+    OAuth2AuthorizationCode,
+    /// The client consents itself.
+    #[serde(rename = "oauth2_client_credentials")]
+    OAuth2ClientCredentials,
+    /// A request of the app's own making gets a token.
+    TokenExchange,
 }
 
 /// One thing that a connection adds to requests.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Addition {
-    /// `header` or `query`.
-    to: Template,
-    name: Template,
-    value: Template,
-}
-
-/// A request that tells whether a credential is right.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Verify {
-    /// Where it goes; empty for nowhere.
-    url: Template,
+pub(super) struct Addition {
+    /// `header`, `query`, or `path`: before the path of the request.
+    pub(super) to: Template,
+    /// The name of the header or parameter; a path has none.
+    #[serde(default)]
+    pub(super) name: Option<Template>,
+    /// What is added.
+    pub(super) value: Template,
 }
 
 /// The values of a connection's fields. Neither shown nor logged.
@@ -75,8 +102,11 @@ pub enum GrantError {
     #[error("the credential gives no valid header")]
     Header,
     /// It goes to a place that does not exist.
-    #[error("the credential would go to neither a header nor the query")]
+    #[error("the credential would go to neither a header, the query nor the path")]
     Place,
+    /// Its token has not been fetched.
+    #[error("the credential has no token yet")]
+    NoToken,
 }
 
 impl ConnectionData {
@@ -88,6 +118,11 @@ impl ConnectionData {
     /// The form that is sealed and stored.
     pub fn to_secret(&self) -> Secret {
         Secret::from(Value::Object(self.0.clone()).to_string())
+    }
+
+    /// The values by name, secret ones included.
+    pub(super) fn values(&self) -> &Map<String, Value> {
+        &self.0
     }
 
     /// With these values, which win.
@@ -122,6 +157,23 @@ impl Connection {
             true => Ok(ConnectionData(data)),
             false => Err(problems),
         }
+    }
+
+    /// Checks values given by name as [`Connection::read`] does, with those that are fetched besides: what a test in a
+    /// manifest makes up.
+    ///
+    /// # Errors
+    /// With everything that is wrong.
+    pub fn read_whole(&self, mut given: Map<String, Value>) -> Result<ConnectionData, Vec<FieldProblem>> {
+        let fetched: Vec<&str> = match self.connection_type.fetches_token() {
+            true => ISSUED.into_iter().chain(self.kept()).collect(),
+            false => Vec::new(),
+        };
+        let fetched = fetched
+            .into_iter()
+            .filter_map(|name| given.shift_remove_entry(name));
+        let fetched = ConnectionData(fetched.collect());
+        self.read(given).map(|data| data.extended(fetched))
     }
 
     /// Reads what a person typed into a form for these fields; what is blank is not given.
@@ -166,10 +218,14 @@ impl Connection {
         reach.connection = Some(&values);
         let mut secrets = Secrets::default();
         let mut hidden = self.secret_texts(data);
-        for addition in &self.apply {
-            let (name, value) = (addition.name.text(&reach)?, addition.value.text(&reach)?);
-            match addition.to.text(&reach)?.as_str() {
-                "header" => {
+        if self.connection_type.fetches_token() && !data.0.contains_key(ISSUED[0]) {
+            return Err(GrantError::NoToken);
+        }
+        for addition in self.additions() {
+            let name = addition.name.as_ref().map(|name| name.text(&reach)).transpose()?;
+            let value = addition.value.text(&reach)?;
+            match (addition.to.text(&reach)?.as_str(), name) {
+                ("header", Some(name)) => {
                     let header = HeaderName::try_from(&name).map_err(|_| GrantError::Header)?;
                     let mut content =
                         HeaderValue::from_bytes(value.as_bytes()).map_err(|_| GrantError::Header)?;
@@ -182,33 +238,13 @@ impl Connection {
                             .map(|(_, word)| Secret::from(word.to_owned())),
                     );
                 }
-                "query" => secrets.query.push((name, Secret::from(value.clone()))),
+                ("query", Some(name)) => secrets.query.push((name, Secret::from(value.clone()))),
+                ("path", None) => secrets.path = Some(Secret::from(value.clone())),
                 _ => return Err(GrantError::Place),
             }
             hidden.push(Secret::from(value));
         }
         Ok(Grant { secrets, hidden })
-    }
-
-    /// The URL whose answer tells whether a credential is right, if it has one.
-    ///
-    /// # Errors
-    /// When the manifest's template gives no URL.
-    pub fn verify_url(&self, data: &ConnectionData) -> Result<Option<Url>, TemplateError> {
-        let Some(verify) = &self.verify else {
-            return Ok(None);
-        };
-        let values = self.public(data);
-        let mut reach = Reach::new();
-        reach.connection = Some(&values);
-        match verify.url.text(&reach)?.as_str() {
-            "" => Ok(None),
-            text => {
-                let url = Url::parse(text);
-                url.map(Some)
-                    .map_err(|_| TemplateError::new("the URL for verifying is not one"))
-            }
-        }
     }
 
     /// The values that are not secret.
@@ -219,14 +255,49 @@ impl Connection {
                 self.fields
                     .iter()
                     .any(|field| field.name == *name && !field.secret)
+                    || self.kept().any(|kept| kept == name)
             });
         }
         values
     }
 
+    /// What is kept of the answer that brought the token, besides the token.
+    pub(super) fn kept(&self) -> impl Iterator<Item = &str> {
+        let oauth2 = self.oauth2.iter().map(|oauth2| &oauth2.response);
+        let exchange = self.exchange.iter().map(|exchange| &exchange.response);
+        let responses = oauth2.chain(exchange);
+        responses.flat_map(|response| response.keep.keys().map(String::as_str))
+    }
+
+    /// What it adds to requests.
+    pub(super) fn additions(&self) -> &[Addition] {
+        self.apply.as_deref().unwrap_or_default()
+    }
+
+    /// Adds what its type says anyway.
+    pub(super) fn complete(&mut self) -> Result<(), String> {
+        for field in self.connection_type.fields() {
+            let field: Field = serde_json::from_value(field).map_err(|error| error.to_string())?;
+            if !self.fields.iter().any(|own| own.name == field.name) {
+                self.fields.push(field);
+            }
+        }
+        if let (None, Some(value)) = (&self.apply, self.connection_type.authorization()) {
+            self.apply = Some(vec![Addition {
+                to: Template::compile(Value::from("header"))?,
+                name: Some(Template::compile(Value::from("authorization"))?),
+                value: Template::compile(Value::from(value))?,
+            }]);
+        }
+        Ok(())
+    }
+
     fn secret_texts(&self, data: &ConnectionData) -> Vec<Secret> {
         let secret = self.fields.iter().filter(|field| field.secret);
-        let values = secret.filter_map(|field| data.0.get(&field.name));
+        let names = secret.map(|field| field.name.as_str());
+        let issued = self.connection_type.fetches_token().then_some(&ISSUED[..2]);
+        let names = names.chain(issued.into_iter().flatten().copied());
+        let values = names.filter_map(|name| data.0.get(name));
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         values.map(text).map(Secret::from).collect()
     }
@@ -240,6 +311,62 @@ impl Connection {
                 self.id,
                 names.join(", ")
             ),
+        }
+    }
+}
+
+impl ConnectionType {
+    /// The word of the contract for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::ApiKey => "api_key",
+            Self::Basic => "basic",
+            Self::Bearer => "bearer",
+            Self::OAuth2AuthorizationCode => "oauth2_authorization_code",
+            Self::OAuth2ClientCredentials => "oauth2_client_credentials",
+            Self::TokenExchange => "token_exchange",
+        }
+    }
+
+    /// Whether its token is fetched, rather than typed by a person.
+    pub fn fetches_token(self) -> bool {
+        self.is_oauth2() || self == Self::TokenExchange
+    }
+
+    /// Whether its token is fetched by OAuth 2.
+    pub fn is_oauth2(self) -> bool {
+        matches!(
+            self,
+            Self::OAuth2AuthorizationCode | Self::OAuth2ClientCredentials
+        )
+    }
+
+    fn fields(self) -> Vec<Value> {
+        let field = |name: &str, label: &str, secret: bool| json!({ "name": name, "label": label, "type": "text", "required": true, "secret": secret });
+        match self {
+            Self::Basic => vec![
+                field("username", "User name", false),
+                field("password", "Password", true),
+            ],
+            Self::Bearer => vec![field("token", "Token", true)],
+            Self::OAuth2AuthorizationCode | Self::OAuth2ClientCredentials => vec![
+                field("clientId", "Client id", false),
+                field("clientSecret", "Client secret", true),
+            ],
+            Self::None | Self::ApiKey | Self::TokenExchange => Vec::new(),
+        }
+    }
+
+    /// The header `authorization` that it adds by default.
+    fn authorization(self) -> Option<&'static str> {
+        match self {
+            Self::Basic => Some("Basic {{base64(connection.username + ':' + connection.password)}}"),
+            Self::Bearer => Some("Bearer {{connection.token}}"),
+            Self::OAuth2AuthorizationCode | Self::OAuth2ClientCredentials | Self::TokenExchange => {
+                Some("Bearer {{connection.accessToken}}")
+            }
+            Self::None | Self::ApiKey => None,
         }
     }
 }

@@ -1,15 +1,16 @@
 //! The fields of connections and modules, and what values they take.
 
 use regex::Regex;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 use url::Url;
 
 /// The most characters of a text.
 const LONGEST_TEXT: usize = 16_384;
 
 /// One field.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Field {
     /// Its name.
@@ -39,11 +40,15 @@ pub struct Field {
     pub default: Option<Value>,
     /// What a text must match as a whole.
     #[serde(default, deserialize_with = "whole_pattern")]
+    #[schemars(with = "Option<String>")]
     pub pattern: Option<Regex>,
+    /// The rpc whose answer is the choices, which are only known while the service is asked; of a module only.
+    #[serde(default)]
+    pub options: Option<String>,
 }
 
 /// What a field takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FieldType {
     /// One line of text.
@@ -156,6 +161,18 @@ impl Field {
             _ => Ok(()),
         }
     }
+}
+
+/// The values, with those that stand for what is not given.
+pub(super) fn with_defaults(fields: &[Field], values: &Map<String, Value>) -> Value {
+    let mut values = values.clone();
+    for field in fields {
+        let value = values.entry(field.name.as_str()).or_insert(Value::Null);
+        if let (true, Some(default)) = (value.is_null(), &field.default) {
+            value.clone_from(default);
+        }
+    }
+    Value::Object(values)
 }
 
 fn is_whole(number: &Number) -> bool {

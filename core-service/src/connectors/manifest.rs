@@ -1,132 +1,137 @@
-//! What a manifest is, version 1. Whatever it says that is not known here is refused.
+//! What a manifest is, version 1: the app as a whole. Whatever it says that is not known here is refused.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use url::Url;
 
-use super::connection::{Connection, ConnectionData};
-use super::field::{Field, FieldProblem};
-use super::options::OptionsTemplate;
-use super::template::{Reach, Template, TemplateError};
+use super::check;
+use super::connection::Connection;
+use super::failure::FailureRule;
+use super::module::Module;
+use super::options::Rpc;
+use super::request::Home;
+use super::template::Template;
+use super::trial::Trial;
 
 /// The version of manifests that this interpreter reads.
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 
 /// A service that nodes talk to.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(title = "Manifest of an app, version 1")]
 pub struct App {
+    /// The version of the form: 1.
     #[serde(rename = "manifest")]
-    version: u32,
-    /// Its id.
+    pub(super) version: u32,
+    /// Its id: lower-case letters, digits and underscores.
     pub id: String,
     /// Its name.
     pub name: String,
     /// What it is.
     #[serde(default)]
     pub description: Option<String>,
-    /// Where its requests may go, and its credentials with them.
-    hosts: Vec<HostPattern>,
+    /// What it is for, as words to be found by.
+    #[serde(default)]
+    pub categories: Vec<String>,
+    /// Where to read more.
+    #[serde(default)]
+    pub links: Links,
+    /// What the paths of its requests are below. It may reach `connection`.
+    #[serde(default)]
+    pub(super) base_url: Option<Template>,
+    /// Headers of all its requests, by name.
+    #[serde(default)]
+    pub(super) headers: Option<Template>,
+    /// Where its requests may go, and its credentials with them; by default the host of `baseUrl`, when that is fixed.
+    #[serde(default)]
+    pub(super) hosts: Vec<HostPattern>,
+    /// How often it may be called.
+    #[serde(default)]
+    pub rate_limit: Option<RateLimit>,
+    /// How often a node tries again by itself after a temporary failure.
+    #[serde(default)]
+    pub retry: Option<Retry>,
     /// The ways to connect.
+    #[serde(default)]
     pub connections: Vec<Connection>,
+    /// Rules that tell failures in the answers to all its requests.
+    #[serde(default)]
+    pub(super) errors: Vec<FailureRule>,
     /// What it can do.
+    #[serde(default)]
     pub modules: Vec<Module>,
     /// What dynamic options can ask it.
     #[serde(default)]
     pub rpcs: Vec<Rpc>,
+    /// What shows that the manifest is right.
+    #[serde(default)]
+    pub tests: Vec<Trial>,
 }
 
-/// One thing that an app can do.
-#[derive(Deserialize)]
+/// Where to read more about an app.
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Module {
-    /// Its id within the app.
-    pub id: String,
-    /// Its name.
-    pub label: String,
-    /// What kind of thing it is.
-    #[serde(rename = "type")]
-    pub module_type: ModuleType,
-    /// What it does.
-    pub description: String,
-    /// Whether it works without a credential.
-    pub connection: ConnectionNeed,
-    /// Its parameters.
+pub struct Links {
+    /// The service's site.
     #[serde(default)]
-    pub fields: Vec<Field>,
-    /// Parameters that pass its check.
+    pub website: Option<String>,
+    /// The reference of its API, by which the manifest is written.
     #[serde(default)]
-    pub example: Map<String, Value>,
-    /// The request it makes.
-    request: Template,
+    pub documentation: Option<String>,
 }
 
-/// What kind of thing a module is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ModuleType {
-    /// It does something.
-    Action,
-    /// It finds things.
-    Search,
-}
-
-/// Whether a module works without a credential.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ConnectionNeed {
-    /// With and without.
-    Optional,
-    /// Only with one.
-    Required,
-}
-
-/// A question whose answer is the choices of a field.
-#[derive(Deserialize)]
+/// How often an app may be called with one credential. Requests beyond it wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Rpc {
-    /// Its id within the app.
-    pub id: String,
-    /// Its name.
-    pub label: String,
-    /// The parameters that the answer depends on.
-    #[serde(default)]
-    pub depends_on: Vec<String>,
-    /// The request it makes.
-    request: Template,
-    /// How the choices are read from the response.
-    pub options: OptionsTemplate,
+pub struct RateLimit {
+    /// So many requests, which may come at once,
+    pub requests: u32,
+    /// in so many seconds.
+    pub seconds: u32,
 }
 
-/// A host that an app's requests may go to: its name, `*.` and a domain, or `*`.
-struct HostPattern(String);
+/// How often a node tries again by itself after a temporary failure; a node's own `config.retry` takes its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Retry {
+    /// Attempts in all, from 2 to 10.
+    pub max_attempts: u32,
+    /// Milliseconds before the second attempt; twice as long before each further one, or as long as the service asks.
+    pub delay_ms: u64,
+}
+
+/// A host that an app's requests may go to: its name, `*.` and a domain, or `*`. With a port, only that port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HostPattern(String);
 
 /// A text that is no manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     /// It does not have the form.
-    #[error("the manifest cannot be read: {0}")]
+    #[error("{0}")]
     Form(Box<serde_saphyr::Error>),
     /// It has the form, and makes no sense.
-    #[error("the manifest of {app}: {problem}")]
-    Sense {
-        /// The app.
-        app: String,
-        /// What is wrong.
-        problem: String,
-    },
+    #[error("{}", lines(.0))]
+    Sense(Vec<ManifestProblem>),
 }
 
-impl ModuleType {
-    /// The word of the contract for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Action => "action",
-            Self::Search => "search",
-        }
-    }
+/// One thing in a manifest that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {message}")]
+pub struct ManifestProblem {
+    /// Where, such as `modules.list_issues.request.path`.
+    pub path: String,
+    /// What is wrong, and what would help.
+    pub message: String,
+}
+
+fn lines(problems: &[ManifestProblem]) -> String {
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    lines.join("\n")
 }
 
 impl App {
@@ -136,10 +141,30 @@ impl App {
     /// When it is none.
     pub fn read(text: &str) -> Result<Self, ManifestError> {
         let app: Self = serde_saphyr::from_str(text).map_err(|error| ManifestError::Form(Box::new(error)))?;
-        match app.problem() {
-            None => Ok(app),
-            Some(problem) => Err(ManifestError::Sense { app: app.id, problem }),
+        app.completed()
+    }
+
+    fn completed(mut self) -> Result<Self, ManifestError> {
+        for connection in &mut self.connections {
+            connection.complete().map_err(|message| {
+                let path = format!("connections.{}", connection.id);
+                ManifestError::Sense(vec![ManifestProblem { path, message }])
+            })?;
         }
+        if self.hosts.is_empty()
+            && let Some(host) = self.base_host()
+        {
+            self.hosts.push(HostPattern(host));
+        }
+        match check::problems(&self) {
+            problems if problems.is_empty() => Ok(self),
+            problems => Err(ManifestError::Sense(problems)),
+        }
+    }
+
+    /// The form of manifests, as JSON Schema 2020-12.
+    pub fn schema() -> Value {
+        schemars::schema_for!(Self).to_value()
     }
 
     /// The way to connect with this id.
@@ -160,61 +185,28 @@ impl App {
     /// Whether its requests, and its credentials with them, may go to this URL's host.
     pub fn permits(&self, url: &Url) -> bool {
         let host = url.host_str().unwrap_or_default();
-        self.hosts.iter().any(|pattern| pattern.matches(host))
+        let with_port = url.port().map(|port| format!("{host}:{port}"));
+        let permits = |pattern: &HostPattern| {
+            pattern.matches(host) || with_port.as_deref().is_some_and(|host| pattern.0 == host)
+        };
+        self.hosts.iter().any(permits)
     }
 
-    fn problem(&self) -> Option<String> {
-        if self.version != VERSION {
-            return Some(format!("version {} is not known, only {VERSION}", self.version));
+    pub(super) fn home(&self) -> Home<'_> {
+        Home {
+            base_url: self.base_url.as_ref(),
+            headers: self.headers.as_ref(),
         }
-        let connections = self.connections.iter().map(|connection| connection.id.as_str());
-        let modules = self.modules.iter().map(|module| module.id.as_str());
-        let rpcs = self.rpcs.iter().map(|rpc| rpc.id.as_str());
-        let fields = self.connections.iter().map(|connection| &connection.fields);
-        let fields = fields.chain(self.modules.iter().map(|module| &module.fields));
-        repeated(connections)
-            .or_else(|| repeated(modules))
-            .or_else(|| repeated(rpcs))
-            .map(|id| format!("the id {id} stands twice"))
-            .or_else(|| fields.into_iter().find_map(|fields| fields_problem(fields)))
-    }
-}
-
-impl Module {
-    /// The value of its request's template, for a node's parameters.
-    ///
-    /// # Errors
-    /// When the template gives nothing usable.
-    pub fn request(
-        &self,
-        parameters: &Map<String, Value>,
-        data: Option<(&Connection, &ConnectionData)>,
-    ) -> Result<Value, TemplateError> {
-        let parameters = with_defaults(&self.fields, parameters);
-        request(&self.request, &parameters, data)
     }
 
-    /// Checks the values of parameters. Those with templates must be left out.
-    ///
-    /// # Errors
-    /// With the first thing that is wrong.
-    pub fn check(&self, name: &str, value: &Value) -> Result<(), FieldProblem> {
-        let field = self.fields.iter().find(|field| field.name == name);
-        field.map_or(Ok(()), |field| field.check(value))
-    }
-}
-
-impl Rpc {
-    /// The value of its request's template, for a caller's parameters.
-    ///
-    /// # Errors
-    /// When the template gives nothing usable.
-    pub fn request(
-        &self,
-        parameters: &Value,
-        data: Option<(&Connection, &ConnectionData)>,
-    ) -> Result<Value, TemplateError> {
-        request(&self.request, parameters, data)
+    /// The host of the base URL, with the port when it is a special one, when it is fixed.
+    fn base_host(&self) -> Option<String> {
+        let url = Url::parse(self.base_url.as_ref()?.literal()?).ok()?;
+        let host = url.host_str()?;
+        Some(match url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        })
     }
 }
 
@@ -231,56 +223,28 @@ impl<'de> Deserialize<'de> for HostPattern {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let name = text.strip_prefix("*.").unwrap_or(&text);
-        let is_name = |name: &str| {
-            let allowed =
-                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(&byte);
-            !name.is_empty() && name.bytes().all(allowed)
-        };
-        match text == "*" || is_name(name) {
+        let (name, port) = name.split_once(':').unwrap_or((name, "443"));
+        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(&byte);
+        let is_name = !name.is_empty() && name.bytes().all(allowed) && port.parse::<u16>().is_ok();
+        match text == "*" || is_name {
             true => Ok(Self(text)),
-            false => Err(serde::de::Error::custom(format!("{text} is no host"))),
+            false => Err(serde::de::Error::custom(format!(
+                "{text} is no host; write a name in lower case, *.example.com, or *"
+            ))),
         }
     }
 }
 
-fn request(
-    template: &Template,
-    parameters: &Value,
-    data: Option<(&Connection, &ConnectionData)>,
-) -> Result<Value, TemplateError> {
-    // Secrets get into requests by the connection's own rules alone.
-    let public = data.map(|(connection, data)| connection.public(data));
-    let mut reach = Reach::new();
-    reach.parameters = Some(parameters);
-    reach.connection = public.as_ref();
-    template.evaluate(&reach)
-}
-
-/// The values, with those that stand for what is not given.
-pub(super) fn with_defaults(fields: &[Field], values: &Map<String, Value>) -> Value {
-    let mut values = values.clone();
-    for field in fields {
-        let value = values.entry(field.name.as_str()).or_insert(Value::Null);
-        if let (true, Some(default)) = (value.is_null(), &field.default) {
-            value.clone_from(default);
-        }
+impl JsonSchema for HostPattern {
+    fn schema_name() -> Cow<'static, str> {
+        "HostPattern".into()
     }
-    Value::Object(values)
-}
 
-fn repeated<'a>(mut ids: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let mut seen = HashSet::new();
-    ids.find(|id| !seen.insert(*id))
-}
-
-fn fields_problem(fields: &[Field]) -> Option<String> {
-    if let Some(name) = repeated(fields.iter().map(|field| field.name.as_str())) {
-        return Some(format!("the field {name} stands twice"));
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "pattern": r"^(\*|(\*\.)?[a-z0-9.-]+(:[0-9]+)?)$",
+            "description": "A host's name, *. and a domain, or *; with a port, only that port."
+        })
     }
-    let wrong = fields
-        .iter()
-        .filter_map(|field| field.check(field.default.as_ref()?).err());
-    wrong
-        .map(|problem| format!("the default of {} {}", problem.name, problem.message))
-        .next()
 }

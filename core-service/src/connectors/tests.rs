@@ -11,7 +11,8 @@ use super::*;
 /// A manifest with this in the place of its parts.
 fn manifest(connections: &str, modules: &str, rest: &str) -> String {
     format!(
-        "manifest: 1\nid: shop\nname: Shop\nhosts: [api.shop.test, '*.shop.example']\n\
+        "manifest: 1\nid: shop\nname: Shop\nbaseUrl: https://api.shop.test/v1\n\
+         hosts: [api.shop.test, '*.shop.example']\n\
          connections: {connections}\nmodules: {modules}\n{rest}"
     )
 }
@@ -27,69 +28,164 @@ fn http() -> Arc<App> {
 #[test]
 fn the_built_in_apps_can_be_read() {
     let apps = Apps::built_in().unwrap();
-    let ids: Vec<&str> = apps.iter().map(|app| app.id.as_str()).collect();
-    assert_eq!(ids, ["http"]);
+    assert_eq!(apps.iter().count(), BUILT_IN.len());
+    for (file, _) in BUILT_IN {
+        let id = file.strip_suffix(".yaml").unwrap();
+        assert_eq!(apps.find(id).unwrap().id, id, "{file} is named after its app");
+    }
     let app = http();
     let connections: Vec<&str> = app.connections.iter().map(|one| one.id.as_str()).collect();
     assert_eq!(connections, ["none", "basic", "bearer", "api_key"]);
     assert!(app.permits(&Url::parse("https://anything.test/").unwrap()));
 }
 
+/// What is said of a manifest that is refused.
+fn refusal(text: &str) -> String {
+    let refused = App::read(text)
+        .err()
+        .unwrap_or_else(|| panic!("accepted: {text}"));
+    refused.to_string()
+}
+
 #[test]
-fn what_makes_no_sense_is_refused() {
-    let field = |text: &str| format!("[{{ id: c, label: C, type: t, fields: [{text}] }}]");
+fn what_has_not_the_form_is_refused_with_its_line() {
     for (text, says) in [
-        (
-            manifest("[]", "[]", "").replace("manifest: 1", "manifest: 2"),
-            "version 2",
-        ),
-        (manifest("[]", "[]", "surprise: 1"), "surprise"),
+        (manifest("[]", "[]", "surprise: 1"), "unknown field `surprise`"),
         (
             manifest("[]", "[]", "").replace("api.shop.test", "'https://x'"),
-            "no host",
+            "https://x is no host",
         ),
+        (manifest("[{ id: c, label: C, type: magic }]", "[]", ""), "magic"),
         (
-            manifest(&field("{ name: a, label: A, type: colour }"), "[]", ""),
+            manifest(
+                "[{ id: c, label: C, type: bearer, fields: [{ name: a, label: A, type: colour }] }]",
+                "[]",
+                "",
+            ),
             "colour",
         ),
         (
             manifest(
-                &field("{ name: a, label: A, type: integer, default: x }"),
+                "[{ id: c, label: C, type: bearer, verify: { url: '{{1 +}}' } }]",
                 "[]",
                 "",
             ),
-            "default of a",
+            "at character",
         ),
         (
-            manifest(
-                &field("{ name: a, label: A, type: text }, { name: a, label: A, type: text }"),
-                "[]",
-                "",
-            ),
-            "stands twice",
+            manifest("[]", "[{ id: m, request: { path: x } }]", ""),
+            "must begin with /",
         ),
-        (
-            manifest(
-                "[{ id: c, label: C, type: t, apply: [{ to: header, name: a, value: '{{$vars.secrets.x}}' }] }]",
-                "[]",
-                "",
-            ),
-            "$vars.secrets",
-        ),
-        (
-            manifest(
-                "[{ id: c, label: C, type: t, verify: { url: '{{1 +}}' } }]",
-                "[]",
-                "",
-            ),
-            "cannot be read",
-        ),
-        ("[]".to_owned(), "cannot be read"),
+        ("[]".to_owned(), "line 1"),
     ] {
-        let error = App::read(&text)
-            .err()
-            .unwrap_or_else(|| panic!("accepted: {text}"));
-        assert!(error.to_string().contains(says), "{error}");
+        let said = refusal(&text);
+        assert!(said.contains(says) && said.contains("line "), "{said}");
+    }
+}
+
+/// A module with this besides its name.
+fn module(rest: &str) -> String {
+    manifest(
+        "[]",
+        &format!("[{{ id: m, label: M, description: d, {rest} }}]"),
+        "",
+    )
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_its_place() {
+    let connection = |rest: &str| manifest(&format!("[{{ id: c, label: C, {rest} }}]"), "[]", "");
+    let field = "{ name: a, label: A, type: integer }";
+    for (text, says) in [
+        (
+            manifest("[]", "[]", "").replace("manifest: 1", "manifest: 2"),
+            "manifest: version 2 is not known",
+        ),
+        (
+            manifest("[]", "[]", "").replace("id: shop", "id: My-Shop"),
+            "id: \"My-Shop\" must be of lower-case",
+        ),
+        (
+            manifest("[]", "[]", "").replace("[api.shop.test, '*.shop.example']", "[other.test]"),
+            "baseUrl: leads to api.shop.test, which hosts does not permit",
+        ),
+        (
+            manifest("[]", "[]", "").replace("https://api.shop.test/v1", "https://{{connection.shop}}.test"),
+            "baseUrl: connection.shop is no field: there are none",
+        ),
+        (
+            connection("type: bearer, fields: [{ name: token, label: A, type: integer, default: x }]"),
+            "connections.c.fields.token.default: must be a whole number",
+        ),
+        (connection("type: api_key"), "connections.c.apply: is required"),
+        (
+            connection("type: bearer, apply: [{ to: header, name: a, value: '{{connection.tokn}}' }]"),
+            "connections.c.apply.value: connection.tokn is no field; there are token",
+        ),
+        (
+            connection("type: bearer, apply: [{ to: cookie, name: a, value: b }]"),
+            "connections.c.apply: to must be header or query",
+        ),
+        (
+            connection("type: token_exchange"),
+            "connections.c.exchange: belongs to",
+        ),
+        (
+            connection("type: oauth2_client_credentials, oauth2: { tokenUrl: 'https://elsewhere.test/' }"),
+            "connections.c.oauth2.tokenUrl: leads to elsewhere.test",
+        ),
+        (
+            connection("type: bearer, verify: { path: '/x/{{connection.token}}' }"),
+            "connections.c.verify.path: connection.token is no field: there are none",
+        ),
+        (
+            manifest(
+                "[{ id: c, label: C, type: none }, { id: c, label: C, type: none }]",
+                "[]",
+                "",
+            ),
+            "connections: the id c stands twice",
+        ),
+        (module("type: action"), "modules.m.request: is required"),
+        (
+            module("type: action, request: {}"),
+            "modules.m.request: must have either a path or a url",
+        ),
+        (
+            module("type: action, request: { path: /x }, items: '{{response.body}}'"),
+            "modules.m.items: does not belong to a module of the type action",
+        ),
+        (
+            module(&format!(
+                "type: action, fields: [{field}], request: {{ path: '/{{{{parameters.b}}}}' }}"
+            )),
+            "modules.m.request.path: parameters.b is no field; there are a",
+        ),
+        (
+            module("type: action, request: { path: '/{{response.body}}' }"),
+            "modules.m.request.path: response is not known here; there are parameters, connection",
+        ),
+        (
+            module(
+                "type: action, request: { path: /x }, fields: [{ name: a, label: A, type: text, options: lists }]",
+            ),
+            "modules.m.fields.a.options: lists is no rpc of the app",
+        ),
+        (
+            module("type: trigger, request: { path: /x }"),
+            "modules.m: a trigger has either poll or webhook",
+        ),
+        (
+            module("type: search, request: { path: /x }, pagination: { type: page }"),
+            "modules.m.pagination.parameter: belongs to",
+        ),
+        (
+            manifest("[]", "[]", "tests: [{ name: t, module: x, exchanges: [] }]"),
+            "tests[t].module: names nothing that the app has",
+        ),
+    ] {
+        let said = refusal(&text);
+        assert!(said.contains(says), "{said}\n is not\n{says}");
     }
 }
 
@@ -187,24 +283,77 @@ fn connections_say_what_they_add() {
 }
 
 #[test]
-fn request_templates_never_see_secrets() {
+fn a_type_brings_its_fields_and_what_it_adds() {
+    let text = manifest("[{ id: c, label: C, type: basic }]", "[]", "");
+    let app = App::read(&text).unwrap();
+    let connection = app.connection("c").unwrap();
+    let names: Vec<(&str, bool)> = connection
+        .fields
+        .iter()
+        .map(|field| (field.name.as_str(), field.secret))
+        .collect();
+    assert_eq!(names, [("username", false), ("password", true)]);
+    let data = connection
+        .read(object(json!({ "username": "Ada", "password": "pa:ss" })))
+        .ok()
+        .unwrap();
+    let grant = connection.grant(&data).unwrap();
+    assert_eq!(grant.secrets.headers[0].1.to_str().unwrap(), "Basic QWRhOnBhOnNz");
+}
+
+#[test]
+fn a_token_that_was_not_fetched_is_not_sent() {
+    let oauth2 = "oauth2: { tokenUrl: 'https://api.shop.test/token', response: { keep: { shop: '{{response.body.shop}}' } } }";
     let text = manifest(
-        "[{ id: c, label: C, type: t, fields: [{ name: shop, label: S, type: text }, \
-         { name: key, label: K, type: text, secret: true }] }]",
-        "[{ id: m, label: M, type: action, description: d, connection: required, fields: \
-         [{ name: limit, label: L, type: integer, default: 10 }], request: { url: \
-         'https://{{$vars.connection.shop}}.shop.example/{{$vars.parameters.limit}}/{{$vars.connection.key}}' } }]",
+        &format!("[{{ id: c, label: C, type: oauth2_client_credentials, {oauth2} }}]"),
+        "[{ id: m, label: M, type: action, description: d, request: { path: '/{{connection.shop}}/x' } }]",
+        "",
+    );
+    let app = App::read(&text).unwrap();
+    let connection = app.connection("c").unwrap();
+    let values = json!({ "clientId": "c", "clientSecret": "s" });
+    let without = connection.read(object(values.clone())).ok().unwrap();
+    assert!(matches!(connection.grant(&without), Err(GrantError::NoToken)));
+    let mut values = object(values);
+    values.extend(object(
+        json!({ "accessToken": "at", "refreshToken": "rt", "shop": "eu" }),
+    ));
+    assert!(
+        connection.read(values.clone()).is_err(),
+        "callers cannot give what is fetched"
+    );
+    let data = connection.read_whole(values).ok().unwrap();
+    let grant = connection.grant(&data).unwrap();
+    assert_eq!(grant.secrets.headers[0].1.to_str().unwrap(), "Bearer at");
+    let hidden: Vec<&str> = grant.hidden.iter().map(crate::secret::Secret::expose).collect();
+    assert!(
+        ["s", "at", "rt"].iter().all(|secret| hidden.contains(secret)),
+        "{hidden:?}"
+    );
+    let walk = app
+        .begin(app.module("m").unwrap(), &Map::new(), Some((connection, &data)))
+        .unwrap();
+    assert_eq!(walk.call()["url"], "https://api.shop.test/v1/eu/x");
+}
+
+#[test]
+fn requests_never_see_secrets() {
+    let text = manifest(
+        "[{ id: c, label: C, type: bearer, fields: [{ name: shop, label: S, type: text }] }]",
+        "[{ id: m, label: M, type: action, description: d, fields: \
+         [{ name: limit, label: L, type: integer, default: 10 }], request: { path: '/{{parameters.limit}}', body: '{{connection}}' } }]",
         "",
     );
     let app = App::read(&text).unwrap();
     let connection = app.connection("c").unwrap();
     let data = connection
-        .read(object(json!({ "shop": "eu", "key": "hidden" })))
+        .read(object(json!({ "shop": "eu", "token": "hidden" })))
         .ok()
         .unwrap();
     let module = app.module("m").unwrap();
-    let request = module.request(&Map::new(), Some((connection, &data))).unwrap();
-    assert_eq!(request, json!({ "url": "https://eu.shop.example/10/" }));
+    let walk = app.begin(module, &Map::new(), Some((connection, &data))).unwrap();
+    let expected = json!({ "url": "https://api.shop.test/v1/10", "body": { "shop": "eu" } });
+    assert_eq!(*walk.call(), expected);
 }
 
 #[test]
@@ -212,30 +361,27 @@ fn dynamic_options_are_cut_at_two_hundred() {
     let text = manifest(
         "[]",
         "[]",
-        "rpcs: [{ id: lists, label: Lists, dependsOn: [board], request: { url: 'https://api.shop.test/{{$vars.parameters.board}}' }, \
-         options: { items: '{{$vars.response.body.rows}}', value: '{{$item.id}}', label: '{{$item.name}}' } }]",
+        "rpcs: [{ id: lists, label: Lists, dependsOn: [board], request: { path: '/{{parameters.board}}' }, \
+         options: { items: '{{response.body.rows}}', value: '{{$item.id}}', label: '{{$item.name}}' } }]",
     );
     let app = App::read(&text).unwrap();
     let rpc = app.rpc("lists").unwrap();
-    let request = rpc.request(&json!({ "board": 7 }), None).unwrap();
-    assert_eq!(request, json!({ "url": "https://api.shop.test/7" }));
-    let response = |count: usize| {
-        let rows: Vec<Value> = (0..count)
-            .map(|id| json!({ "id": id, "name": format!("Row {id}") }))
-            .collect();
-        json!({ "body": { "rows": rows } })
+    let mut walk = app.ask(rpc, object(json!({ "board": 7 })), None).unwrap();
+    assert_eq!(*walk.call(), json!({ "url": "https://api.shop.test/v1/7" }));
+    assert!(walk.take(&json!({ "body": {} })).is_err());
+    let rows = |count: usize| -> Vec<Value> {
+        let row = |id| json!({ "id": id, "name": format!("Row {id}") });
+        (0..count).map(row).collect()
     };
-    let all = rpc.options.read(&response(200)).unwrap();
+    let found = walk.take(&json!({ "body": { "rows": rows(2) } })).unwrap();
+    assert_eq!(found, Step::Done(json!(rows(2))));
+    let all = rpc.choices(&rows(200)).unwrap();
     assert_eq!((all.items.len(), all.total), (200, None));
-    assert_eq!(
-        all.items[3],
-        DynamicOption {
-            value: json!(3),
-            label: "Row 3".to_owned()
-        }
-    );
-    let cut = rpc.options.read(&response(201)).unwrap();
+    let third = DynamicOption {
+        value: json!(3),
+        label: "Row 3".to_owned(),
+    };
+    assert_eq!(all.items[3], third);
+    let cut = rpc.choices(&rows(201)).unwrap();
     assert_eq!((cut.items.len(), cut.total), (200, Some(201)));
-    assert_eq!(rpc.options.read(&response(0)).unwrap().items, []);
-    assert!(rpc.options.read(&json!({ "body": {} })).is_err());
 }

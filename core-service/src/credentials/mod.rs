@@ -122,6 +122,11 @@ impl OpenCredential {
         &self.app.connections[self.place]
     }
 
+    /// The way to connect and its values, as manifests see them.
+    pub fn connected(&self) -> (&Connection, &ConnectionData) {
+        (self.connection(), &self.data)
+    }
+
     /// What it adds to requests.
     ///
     /// # Errors

@@ -103,7 +103,7 @@ pub async fn call_all(
         let unknown = || EvaluationError::new("a function is called that was not frozen with the graph");
         return names.iter().map(|_| Err(unknown())).collect();
     };
-    match sandbox.call_all(organization_id, known).await {
+    match sandbox.call_all(organization_id, &known).await {
         Ok(outcomes) => {
             let named = names.iter().zip(outcomes);
             let answer = |(name, outcome): (&String, crate::sandbox::Outcome)| {

@@ -1,5 +1,6 @@
 //! Modules of apps: their manifests as kinds, and the interpreter that executes them.
 
+use engine::config::Retry;
 use engine::expression::CustomFunctions;
 use engine::failure::NodeError;
 use engine::graph::Node;
@@ -8,9 +9,9 @@ use engine::params::{Completeness, FieldSpec, FieldType, ParamProblem};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-use super::http::{Call, Caller, HttpCaller};
+use super::http::{Caller, HttpCaller};
 use super::{BoxFuture, Executed, Execution, Executor, parameters};
-use crate::connectors::{self, App, Apps, ConnectionNeed, Field, Module};
+use crate::connectors::{self, App, Apps, ConnectionNeed, Field, Module, ModuleType};
 use crate::credentials::OpenCredential;
 
 /// A module as a kind.
@@ -21,9 +22,10 @@ pub struct AppModule {
 }
 
 impl AppModule {
-    /// All modules of an app.
+    /// The modules of an app that nodes can be made of.
     pub fn all(app: &Arc<App>) -> impl Iterator<Item = Self> {
-        (0..app.modules.len()).map(|place| Self {
+        let offered = (0..app.modules.len()).filter(|place| app.modules[*place].is_offered());
+        offered.map(|place| Self {
             app: Arc::clone(app),
             place,
         })
@@ -37,9 +39,15 @@ impl AppModule {
 impl Kind for AppModule {
     fn spec(&self) -> NodeSpec {
         let module = self.module();
+        let make = match module.module_type {
+            ModuleType::Trigger => NodeSpec::trigger,
+            ModuleType::Action | ModuleType::Search => NodeSpec::step,
+        };
         let spec = NodeSpec {
             app_id: self.app.id.clone(),
-            ..NodeSpec::step(&module.id, &module.label, &module.description)
+            opens_scope: module.emits_several(),
+            retry: self.app.retry.map(retry),
+            ..make(&module.id, &module.label, &module.description)
         };
         spec.with_shape(module.fields.iter().map(field_spec))
             .with_example(Value::Object(module.example.clone()))
@@ -65,7 +73,18 @@ impl Kind for AppModule {
     }
 
     fn compile(&self, node: &Node, functions: &dyn CustomFunctions) -> Result<Behaviour, Vec<ParamProblem>> {
-        parameters::compile(node, functions)
+        match self.module().module_type {
+            ModuleType::Trigger => Ok(Behaviour::Trigger),
+            ModuleType::Action | ModuleType::Search => parameters::compile(node, functions),
+        }
+    }
+}
+
+fn retry(retry: connectors::Retry) -> Retry {
+    Retry {
+        max_attempts: retry.max_attempts,
+        delay_ms: retry.delay_ms,
+        ..Retry::default()
     }
 }
 
@@ -107,17 +126,15 @@ impl Interpreter {
             NodeError::new("ENGINE_ERROR", message)
         })?;
         let named = execution.credential_id.as_deref();
-        let credential = self.http.credential(&execution, named).await?;
+        let credential = self.http.credential(&execution.organization_id, named).await?;
         check_credential(app, module, credential.as_ref())?;
-        let data = credential
-            .as_ref()
-            .map(|opened| (opened.connection(), &opened.data));
+        let data = credential.as_ref().map(OpenCredential::connected);
         let empty = Map::new();
         let parameters = execution.request.as_object().unwrap_or(&empty);
-        let request = module.request(parameters, data);
-        let request = request.map_err(|error| NodeError::expression(error.to_string()))?;
+        let walk = app.begin(module, parameters, data);
+        let walk = walk.map_err(|error| NodeError::expression(error.to_string()))?;
         let caller = Caller::of_node(&execution, Some(app), credential.as_ref());
-        self.http.call(Call::read(request)?, caller).await
+        self.http.walk(walk, caller).await
     }
 }
 
@@ -127,7 +144,8 @@ impl Executor for Interpreter {
     }
 }
 
-fn check_credential(
+/// Whether a module can be used with a credential, or without.
+pub(crate) fn check_credential(
     app: &App,
     module: &Module,
     credential: Option<&OpenCredential>,

@@ -13,6 +13,7 @@ use engine::params::{Completeness, FieldSpec, FieldType, ParamProblem, Resource}
 use serde_json::{Map, Value, json};
 
 use super::parameters;
+use super::patient::Patient;
 use super::request::{Request, failure, misfit, request_hash, store_failure};
 use super::{BoxFuture, Executed, Execution, Executor, Registry};
 use crate::store::{Effect, RowError, RowOrder, RowQuery, RowWrite, RowsWritten, Store, Table};
@@ -50,7 +51,10 @@ const OPERATIONS: [Operation; 6] = [
 pub(super) fn register(registry: &mut Registry, store: &Store) {
     for operation in OPERATIONS {
         let store = store.clone();
-        registry.add_executed(DatabaseKind(operation), Arc::new(Rows { operation, store }));
+        registry.add_executed(
+            DatabaseKind(operation),
+            Arc::new(Patient(Rows { operation, store })),
+        );
     }
 }
 

@@ -126,6 +126,10 @@ impl External for Called {
             .collect();
         Ok(json!({ "function": self.function, "arguments": arguments }))
     }
+
+    fn only_computes(&self) -> bool {
+        true
+    }
 }
 
 impl Executor for RunFunction {

@@ -115,7 +115,7 @@ impl Executor for HttpRequests {
                 .credential_id
                 .as_deref()
                 .or(execution.credential_id.as_deref());
-            let credential = self.0.credential(&execution, named).await?;
+            let credential = self.0.credential(&execution.organization_id, named).await?;
             let caller = Caller::of_node(&execution, None, credential.as_ref());
             self.0.call(call, caller).await.map(Executed::Output)
         })

@@ -141,6 +141,10 @@ impl External for Code {
             "arguments": [input, nodes, root(Root::Item), scope.index(), root(Root::Run)],
         }))
     }
+
+    fn only_computes(&self) -> bool {
+        true
+    }
 }
 
 impl Executor for RunJsCode {
@@ -167,8 +171,8 @@ impl Executor for RunJsCode {
 
 /// Runs a call for a node: its console output is the node's, and so is its failure.
 pub(super) async fn run(sandbox: &Sandbox, execution: &Execution, call: Call) -> Result<Executed, NodeError> {
-    let outcome = sandbox.call(&execution.organization_id, call).await?;
-    execution.log.write(outcome.log);
+    let hear = |line| execution.log.write(line);
+    let outcome = sandbox.call(&execution.organization_id, call, hear).await?;
     match outcome.result {
         Ok(output) => Ok(Executed::Output(output)),
         Err(failure) => Err(NodeError::new(failure.kind.code(), failure.message)),

@@ -3,7 +3,7 @@
 //! A kind with I/O is a [`Kind`] (what it is) and an [`Executor`] (what it does). Absent on purpose: retries, time-outs,
 //! limits and recording; the engine decides those and the runtime does them for every kind alike.
 
-mod app_module;
+pub(crate) mod app_module;
 mod database;
 mod function_call;
 pub mod http;
@@ -11,6 +11,7 @@ mod http_request;
 pub mod human_input;
 mod js_code;
 mod parameters;
+mod patient;
 mod request;
 mod run_workflow;
 mod structure_validate;
@@ -82,9 +83,9 @@ pub struct Log {
 }
 
 impl Log {
-    /// Adds lines.
-    pub fn write(&self, lines: Vec<LogLine>) {
-        self.lock().extend(lines);
+    /// Adds a line.
+    pub fn write(&self, line: LogLine) {
+        self.lock().push(line);
     }
 
     /// Takes the lines out.

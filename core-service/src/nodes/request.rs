@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use super::Execution;
+use super::patient::unreachable;
 use crate::store::StoreError;
 
 /// A request by its parameters. A null counts as absent.
@@ -49,13 +50,17 @@ pub(super) fn failure(reason: ErrorReason, message: impl Into<String>) -> NodeEr
     NodeError::new(reason.row().name, message)
 }
 
-/// What the store cannot do for a node. The cause is logged.
+/// What the store cannot do for a node, whose executor must be [`super::patient::Patient`]. The cause is logged.
 pub(super) fn store_failure(error: StoreError) -> NodeError {
     match error {
         StoreError::NotFound(noun) => failure(
             ErrorReason::NotFound,
             format!("there is no such {noun} in the organization"),
         ),
+        error if error.is_temporary() => {
+            tracing::warn!(%error, "a node waits for the database");
+            unreachable()
+        }
         error => {
             tracing::error!(
                 error = &error as &dyn std::error::Error,

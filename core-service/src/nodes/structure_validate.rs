@@ -11,6 +11,7 @@ use engine::params::{FieldSpec, FieldType, ParamProblem, Resource};
 use serde_json::{Value, json};
 
 use super::parameters;
+use super::patient::Patient;
 use super::request::{Request, store_failure};
 use super::{BoxFuture, Executed, Execution, Executor, Registry};
 use crate::store::{Store, StoreError};
@@ -18,7 +19,7 @@ use crate::structure::issues;
 
 pub(super) fn register(registry: &mut Registry, store: &Store) {
     let store = store.clone();
-    registry.add_executed(StructureValidate, Arc::new(Validator { store }));
+    registry.add_executed(StructureValidate, Arc::new(Patient(Validator { store })));
 }
 
 struct StructureValidate;

@@ -12,14 +12,16 @@ use engine::params::{FieldSpec, FieldType, ParamProblem};
 use serde_json::{Value, json};
 
 use super::parameters;
+use super::patient::Patient;
 use super::request::{Request, failure, store_failure};
 use super::{BoxFuture, Executed, Execution, Executor, Registry};
+use crate::secret::SecretError;
 use crate::store::{Actor, Effect};
 use crate::variables::{Owner, SetVariableError, Setting, Variables};
 
 pub(super) fn register(registry: &mut Registry, variables: &Variables) {
     let variables = variables.clone();
-    registry.add_executed(VariableSet, Arc::new(Setter { variables }));
+    registry.add_executed(VariableSet, Arc::new(Patient(Setter { variables })));
 }
 
 struct VariableSet;
@@ -123,7 +125,9 @@ fn refused(error: SetVariableError) -> NodeError {
             failure(ErrorReason::ValidationError, format!("value {error}"))
         }
         SetVariableError::Contended => failure(ErrorReason::Conflict, error.to_string()),
-        SetVariableError::Store(error) => store_failure(error),
+        SetVariableError::Store(error) | SetVariableError::Secret(SecretError::Store(error)) => {
+            store_failure(error)
+        }
         SetVariableError::Secret(error) => {
             tracing::error!(
                 error = &error as &dyn std::error::Error,

@@ -55,6 +55,11 @@ impl OutboundError {
         }
     }
 
+    /// Whether the same request may be answered later.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Timeout(_))
+    }
+
     /// What became of a request that got no response.
     pub(super) fn of_exchange(host: &str, error: Arc<dyn StdError + Send + Sync>) -> Self {
         let host = host.to_owned();

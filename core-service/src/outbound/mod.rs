@@ -79,6 +79,8 @@ pub struct Secrets {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Query parameters by name.
     pub query: Vec<(String, Secret)>,
+    /// What stands before the request's path.
+    pub path: Option<Secret>,
 }
 
 /// What came back.
@@ -103,6 +105,22 @@ impl Request {
             follow_redirects: true,
             timeout,
         }
+    }
+}
+
+impl Secrets {
+    /// A URL with what belongs into it.
+    pub fn join(&self, mut url: Url) -> Url {
+        if let Some(prefix) = &self.path {
+            let path = format!("{}{}", prefix.expose(), url.path());
+            url.set_path(&path);
+        }
+        for (name, value) in &self.query {
+            if !url.query_pairs().any(|(given, _)| given == *name) {
+                url.query_pairs_mut().append_pair(name, value.expose());
+            }
+        }
+        url
     }
 }
 

@@ -42,13 +42,7 @@ impl Hop {
 
     /// The URL with the secrets that belong into it.
     pub(super) fn full_url(&self) -> Url {
-        let mut url = self.url.clone();
-        for (name, value) in &self.secrets.query {
-            if !url.query_pairs().any(|(given, _)| given == *name) {
-                url.query_pairs_mut().append_pair(name, value.expose());
-            }
-        }
-        url
+        self.secrets.join(self.url.clone())
     }
 
     /// The request that this response asks for; nothing when it is the answer itself.
@@ -77,7 +71,11 @@ impl Hop {
             headers: self.headers.clone(),
             body: self.body.clone(),
             secrets: if stays {
-                self.secrets.clone()
+                // The path is the other side's from here on.
+                Secrets {
+                    path: None,
+                    ..self.secrets.clone()
+                }
             } else {
                 Secrets::default()
             },

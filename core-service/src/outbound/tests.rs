@@ -200,6 +200,7 @@ fn with_secrets(url: &str) -> Request {
     request.secrets = Secrets {
         headers: vec![(AUTHORIZATION, HeaderValue::from_static("Bearer hidden"))],
         query: vec![("key".to_owned(), Secret::from("hi dden".to_owned()))],
+        path: None,
     };
     request
 }

@@ -14,7 +14,7 @@ pub use link::AnswerLinks;
 
 use crate::clock;
 use crate::form::{self, Question, Wrong};
-use crate::runtime::{Done, RequestError, Runtime};
+use crate::runtime::{Done, OpenQuestion, RequestError, Runtime, Waiting};
 use crate::store::{Actor, BillingStatus, HumanRequest, Store, StoreError};
 
 /// The path below the base URL that tokens follow.
@@ -92,7 +92,7 @@ impl People {
         request: &HumanRequest,
         answer: &Map<String, Value>,
     ) -> Result<Done, AnswerError> {
-        let question = question(request)?;
+        let OpenQuestion { question, asked } = serde_json::from_slice(&request.question)?;
         let response = form::check(&question.fields, answer).map_err(AnswerError::Wrong)?;
         let organization = self.store.organization(&request.organization_id).await?;
         if organization.billing_status == BillingStatus::PastDue {
@@ -109,7 +109,10 @@ impl People {
             iteration: request.iteration.parse().unwrap_or_default(),
         };
         let (organization_id, run_id) = (&request.organization_id, &request.run_id);
-        let answered = self.runtime.answer(actor, organization_id, run_id, key, output);
+        let waiting = Waiting { key, asked };
+        let answered = self
+            .runtime
+            .answer(actor, organization_id, run_id, waiting, output);
         Ok(answered.await?)
     }
 }
@@ -119,7 +122,8 @@ impl People {
 /// # Errors
 /// When the stored form cannot be read.
 pub fn question(request: &HumanRequest) -> Result<Question, serde_json::Error> {
-    serde_json::from_slice(&request.question)
+    let open: OpenQuestion = serde_json::from_slice(&request.question)?;
+    Ok(open.question)
 }
 
 impl From<RequestError> for AnswerError {

@@ -77,6 +77,13 @@ impl Calls {
         inner.answers.extend(keys.zip(answers));
     }
 
+    /// The evaluation that waits is given up: what comes next has an instant of its own.
+    pub(super) fn give_up(&self) {
+        let mut inner = self.lock();
+        inner.wanted.clear();
+        inner.asked_at_ms = None;
+    }
+
     /// Forgets the answers: what they were for is recorded.
     pub(super) fn forget(&self) {
         self.lock().answers.clear();
@@ -137,6 +144,10 @@ mod tests {
         assert!(calls.ask("f", Vec::new()).is_err());
         calls.end(began - 1_000);
         assert_eq!(calls.begin(), began - 1_000);
+        assert!(calls.ask("f", Vec::new()).is_err());
+        calls.end(began - 1_000);
+        calls.give_up();
+        assert!(calls.begin() >= began && !calls.are_wanted());
         calls.end(began - 1_000);
         assert!(calls.begin() >= began, "nothing was asked for");
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
 use super::Shared;
@@ -13,17 +14,18 @@ use super::drive::LiveRun;
 use super::lease::Held;
 use super::metrics::count;
 use super::request::{Ask, Request};
+use super::take_up::{Admission, Reason};
+use super::trial;
 use crate::clock;
 use crate::store::{ClaimCause, ClaimOne, ClaimedRun, CommitError, Run, StoreError, Subscription, Topic};
 
+/// Claimed runs whose first write is still to come, at most. Looking for runs that are due passes over these each time,
+/// and each takes memory, so a million runs that are due at one instant are claimed no faster than they go on.
+const TAKEN_UP_AT_ONCE: usize = 512;
 /// Signals read at once.
 const SIGNALS: i64 = 1_000;
-/// Expired keys and effects deleted in one transaction.
-const EXPIRED_KEYS: i64 = 5_000;
 /// How long what came of a signal is kept for whoever sent it, in milliseconds.
 const KEEP_OUTCOMES_MS: i64 = 600_000;
-/// How long what nodes wrote is remembered after its run has ended: one day.
-const EFFECTS_KEPT_MS: i64 = 86_400_000;
 
 /// The earliest alarm set since the database was last asked.
 pub(super) struct Alarm(AtomicI64);
@@ -67,13 +69,22 @@ pub(super) async fn run(shared: Arc<Shared>) {
             }
             Err(CommitError::Store(error)) => {
                 tracing::warn!(%error, "runs could not be claimed; it will be tried again");
+                // Some may have been, and nobody here knows.
+                tidy_at = Instant::now();
                 shared.config.poll_interval
             }
         };
         if Instant::now() >= tidy_at {
-            strays = take_up_strays(&shared, &held, strays).await;
+            let found = take_up_strays(&shared, &held, &strays).await;
             tidy(&shared).await;
-            tidy_at = Instant::now() + shared.config.tidy_interval;
+            // Those that were found are soon looked for again, and so is everything when the database did not answer.
+            let is_quiet = found.as_ref().is_some_and(HashSet::is_empty);
+            tidy_at = Instant::now()
+                + match is_quiet {
+                    true => shared.config.tidy_interval,
+                    false => shared.config.poll_interval,
+                };
+            strays = found.unwrap_or(strays);
         }
         tokio::select! {
             () = sleep(pause) => {}
@@ -105,28 +116,54 @@ async fn claim(shared: &Arc<Shared>, held: &Held) -> Result<Option<i64>, CommitE
         let room = shared.config.live_runs.saturating_sub(shared.live.len());
         let limit = i64::try_from(room)
             .unwrap_or(i64::MAX)
-            .min(shared.config.claim_chunk);
+            .min(shared.config.claim_chunk)
+            .min(i64::try_from(TAKEN_UP_AT_ONCE).unwrap_or(i64::MAX));
         if limit <= 0 || shared.is_draining() {
             break;
         }
+        let wanted = u32::try_from(limit).unwrap_or(u32::MAX);
+        let places = Arc::clone(&shared.take_ups).acquire_many_owned(wanted).await;
+        let Ok(mut places) = places else { break };
         let claimed = shared
             .store
             .claim_runs(&held.lease, clock::now_ms(), limit)
             .await?;
         let was_full = i64::try_from(claimed.len()).unwrap_or(i64::MAX) >= limit;
         for run in claimed {
-            take_up(shared, held, run);
+            let admission = places.split(1).map_or(Admission::Free, Admission::Place);
+            take_up(shared, held, run, admission);
         }
         if !was_full {
             break;
         }
     }
+    try_suspect(shared, held).await?;
     hand_out_signals(shared, held).await?;
     shared.alarm.0.store(i64::MAX, Relaxed);
     Ok(shared.store.next_due().await?)
 }
 
-fn take_up(shared: &Arc<Shared>, held: &Held, claimed: ClaimedRun) {
+/// Places for runs that are being taken up.
+pub(super) fn take_ups() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(TAKEN_UP_AT_ONCE))
+}
+
+/// Takes up one of those runs that processes may have died of, when none is being tried.
+async fn try_suspect(shared: &Arc<Shared>, held: &Held) -> Result<(), CommitError> {
+    let Ok(place) = Arc::clone(&shared.trial).try_acquire_owned() else {
+        return Ok(());
+    };
+    if shared.is_draining() || !shared.store.has_suspects().await? {
+        return Ok(());
+    }
+    if let Some(claimed) = shared.store.claim_suspect(&held.lease).await? {
+        let on_trial = trial::begin(shared, held, claimed.run.id.clone(), place);
+        take_up(shared, held, claimed, Admission::Trial(on_trial));
+    }
+    Ok(())
+}
+
+fn take_up(shared: &Arc<Shared>, held: &Held, claimed: ClaimedRun, admission: Admission) {
     count(&shared.metrics.runs_claimed);
     if claimed.cause == ClaimCause::TakenOver {
         count(&shared.metrics.runs_taken_over);
@@ -137,14 +174,18 @@ fn take_up(shared: &Arc<Shared>, held: &Held, claimed: ClaimedRun) {
     let seat = shared.live.enter(&run_id);
     tokio::spawn(async move {
         match seat {
-            Ok(seat) => LiveRun::take_up(shared, held, seat, run, Some(cause), None).await,
-            Err(_taken) => take_up_next(shared, held, run, cause).await,
+            Ok(seat) => LiveRun::take_up(shared, held, seat, run, Reason::Claimed(cause, admission)).await,
+            Err(_taken) => {
+                // Whoever is tried stays so; a place goes to others while this one waits for its seat.
+                let admission = admission.without_place();
+                take_up_next(shared, held, run, cause, admission).await;
+            }
         }
     });
 }
 
 /// Takes up a run that a task of this process is about to leave, unless somebody else was quicker.
-async fn take_up_next(shared: Arc<Shared>, held: Held, run: Run, cause: ClaimCause) {
+async fn take_up_next(shared: Arc<Shared>, held: Held, run: Run, cause: ClaimCause, admission: Admission) {
     let run_id: Arc<str> = run.id.as_str().into();
     let seat = shared.live.enter_next(&run_id).await;
     match shared
@@ -153,7 +194,7 @@ async fn take_up_next(shared: Arc<Shared>, held: Held, run: Run, cause: ClaimCau
         .await
     {
         Ok(ClaimOne::Claimed(run)) if run.finished_at.is_none() => {
-            LiveRun::take_up(shared, held, seat, *run, Some(cause), None).await;
+            LiveRun::take_up(shared, held, seat, *run, Reason::Claimed(cause, admission)).await;
         }
         Ok(_) => {}
         Err(error) => {
@@ -189,8 +230,13 @@ async fn hand_out_signals(shared: &Shared, held: &Held) -> Result<(), StoreError
 }
 
 /// Runs that are this process's in the database and in nobody's hands here: taken up when they are found a second time.
-/// There should be none; this keeps one that slipped through from being left for ever. Gives those found.
-async fn take_up_strays(shared: &Arc<Shared>, held: &Held, before: HashSet<String>) -> HashSet<String> {
+/// There are some when the answer to a claim was lost; this keeps one that slipped through from being left for ever. Gives
+/// those found, or nothing when the database does not answer.
+async fn take_up_strays(
+    shared: &Arc<Shared>,
+    held: &Held,
+    before: &HashSet<String>,
+) -> Option<HashSet<String>> {
     let mut found = HashSet::new();
     let mut after = String::new();
     loop {
@@ -198,8 +244,10 @@ async fn take_up_strays(shared: &Arc<Shared>, held: &Held, before: HashSet<Strin
             .store
             .driven_runs(&held.lease.process_id, &after, shared.config.claim_chunk)
             .await;
-        let Ok(page) = page else { return before };
-        let Some(last) = page.last() else { return found };
+        let page = page.ok()?;
+        let Some(last) = page.last() else {
+            return Some(found);
+        };
         after.clone_from(&last.id);
         for run in page {
             let run_id: Arc<str> = run.id.as_str().into();
@@ -213,6 +261,7 @@ async fn take_up_strays(shared: &Arc<Shared>, held: &Held, before: HashSet<Strin
                     held.clone(),
                     run,
                     ClaimCause::Ready,
+                    Admission::Free,
                 ));
             } else {
                 found.insert(run.id);
@@ -224,10 +273,6 @@ async fn take_up_strays(shared: &Arc<Shared>, held: &Held, before: HashSet<Strin
 async fn tidy(shared: &Shared) {
     let store = &shared.store;
     let done = async {
-        store.delete_expired_keys(clock::now_ms(), EXPIRED_KEYS).await?;
-        store
-            .delete_effects(clock::now_ms() - EFFECTS_KEPT_MS, EXPIRED_KEYS)
-            .await?;
         store
             .delete_late_signals(clock::now_ms() - KEEP_OUTCOMES_MS)
             .await?;

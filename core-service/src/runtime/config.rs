@@ -29,10 +29,16 @@ pub struct RuntimeConfig {
     /// A run that only waits stays in memory when it goes on within this time (5 s); else it is dropped and claimed
     /// again when it is due.
     pub keep_waiting: Duration,
+    /// How long what was only computed may wait until it is written (100 ms): so much is computed again after a crash.
+    pub compute_ahead: Duration,
     /// Runs claimed in one transaction (100).
     pub claim_chunk: i64,
-    /// A run whose process was lost this often while it was executing is failed (3).
+    /// A run whose process was lost this often while it was executing is failed (3), if it was on trial the last time.
     pub crash_limit: i64,
+    /// The same for a run that was never on trial when that happened (10).
+    pub crashes_in_company: i64,
+    /// How long a run is on trial, unless it ends or sleeps before (5 s).
+    pub trial: Duration,
     /// How long a cancel waits for the process that drives the run (10 s).
     pub remote_patience: Duration,
     /// Callers who wait for what a run says (8,192).
@@ -59,8 +65,11 @@ impl Default for RuntimeConfig {
             executions: 512,
             executions_per_organization: 128,
             keep_waiting: Duration::from_secs(5),
+            compute_ahead: Duration::from_millis(100),
             claim_chunk: 100,
             crash_limit: 3,
+            crashes_in_company: 10,
+            trial: Duration::from_secs(5),
             remote_patience: Duration::from_secs(10),
             waiting_callers: 8_192,
             waiting_callers_per_organization: 2_048,

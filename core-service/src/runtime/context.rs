@@ -63,6 +63,13 @@ impl RunContext {
         }
     }
 
+    /// Gives up what waits for answers.
+    pub(super) fn give_up_calls(&self) {
+        if let Some(calls) = &self.calls {
+            calls.give_up();
+        }
+    }
+
     fn roots(&self) -> &(Value, Value) {
         self.roots.get_or_init(|| {
             let created_at = jiff::Timestamp::from_millisecond(self.created_at).unwrap_or_default();

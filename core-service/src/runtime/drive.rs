@@ -1,7 +1,8 @@
 //! A run in memory: takes in what reaches it, makes what follows from that durable, and only then carries it out.
 //!
 //! Each live run is one task, so its inputs are in one order and a cancel beats whatever comes after it. What is ready
-//! at the same time becomes one segment of the journal. A run that has only to wait leaves memory.
+//! at the same time becomes one segment of the journal, and so does a chain of nodes that only compute. A run that has
+//! only to wait leaves memory.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -10,9 +11,9 @@ use std::time::Duration;
 use engine::event::{NodeKey, RunStarted};
 use engine::scope::Environment as _;
 use engine::state::RunState;
-use engine::step::{Command, Input};
+use engine::step::{Command, Input, STEP_BUDGET};
 use engine::timer::TimerKey;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Shared;
 use super::context::RunContext;
@@ -20,11 +21,12 @@ use super::execute::{Ended, Executions};
 use super::lease::Held;
 use super::limits::Counted;
 use super::live::Seat;
+use super::people::OpenQuestion;
 use super::progress::Progress;
 use super::request::{Answered, Done, Reply, Request};
 use super::timers::Timers;
+use super::trial::OnTrial;
 use crate::clock;
-use crate::form::Question;
 use crate::store::{Actor, RunActivity, SignalDone};
 
 pub(super) struct LiveRun {
@@ -42,9 +44,11 @@ pub(super) struct LiveRun {
     /// What waits for answers of custom functions.
     pub(super) held_back: VecDeque<HeldBack>,
     /// What nodes ask people, until that they are parked is committed.
-    pub(super) questions: HashMap<NodeKey, Box<Question>>,
+    pub(super) questions: HashMap<NodeKey, OpenQuestion>,
     pub(super) seat: Seat,
     pub(super) _counted: Counted,
+    /// Of a run that may be what its processes died of.
+    pub(super) _on_trial: Option<OnTrial>,
 }
 
 /// How far the database knows the run.
@@ -71,6 +75,21 @@ pub(super) struct Stretch {
     pub(super) activity: Vec<RunActivity>,
     /// It starts the run again, which may be refused; nothing more belongs to it then.
     pub(super) restart: Option<Restart>,
+}
+
+impl Stretch {
+    /// Whether nothing is to be done but what may begin before the stretch is durable, with what is `under_way`.
+    fn asks_only_to_compute(&self, under_way: bool) -> bool {
+        let commands = &self.progress.commands;
+        let only_computes =
+            |command: &Command| matches!(command, Command::Execute(execute) if execute.only_computes);
+        (under_way || !commands.is_empty())
+            && commands.iter().all(only_computes)
+            && self.answers.is_empty()
+            && self.signals_done.is_empty()
+            && self.restart.is_none()
+            && self.progress.events.len() < STEP_BUDGET
+    }
 }
 
 /// A run that had ended is to go on.
@@ -112,8 +131,6 @@ pub(super) struct Asked {
     pub(super) action: Option<&'static str>,
     /// It lets a run that had ended go on.
     pub(super) restarts: bool,
-    /// It answers this node, unless another answer was first.
-    pub(super) answers: Option<NodeKey>,
     /// Nobody waits for the answer to a signal.
     pub(super) reply: Option<Reply>,
     /// The signal that brought it.
@@ -180,21 +197,51 @@ impl LiveRun {
         } else {
             self.next_arrival().await?
         };
+        let mut stretch = Stretch::default();
+        let mut taken = self.take_in_all(&mut stretch, first).await;
+        if taken.is_ok() {
+            taken = self.compute_ahead(&mut stretch).await;
+        }
+        Some(taken.map(|()| stretch))
+    }
+
+    /// Takes in something that reached the run, and what else has by now.
+    async fn take_in_all(&mut self, stretch: &mut Stretch, first: Arrival) -> Result<(), Panicked> {
         let (shared, pace) = (Arc::clone(&self.shared), self.context.pace.clone());
         let _turn = pace.turn(&shared.slow_steps).await;
-        let mut stretch = Stretch::default();
         let mut arrival = Some(first);
         while let Some(next) = arrival {
-            if self.take_in(&mut stretch, next).is_err() {
-                return Some(Err(Panicked));
-            }
+            self.take_in(stretch, next)?;
             // Until functions have answered, nothing else is taken in: the run's clock stands still.
             arrival = match stretch.restart.is_some() || self.context.lacks_answers() {
                 true => None,
                 false => self.ready_arrival(),
             };
         }
-        Some(Ok(stretch))
+        Ok(())
+    }
+
+    /// Lets executions that only compute begin before the stretch is durable, and adds what comes of them to it: a chain
+    /// of them is one write, and their run keeps its turn among all that are executed meanwhile. Nobody can tell, except
+    /// that after a crash they are computed again; so it goes on for a short time only.
+    async fn compute_ahead(&mut self, stretch: &mut Stretch) -> Result<(), Panicked> {
+        let until = Instant::now() + self.shared.config.compute_ahead;
+        while self.state.finished().is_none()
+            && stretch.asks_only_to_compute(self.executions.compute())
+            && !self.shared.is_draining()
+        {
+            for command in std::mem::take(&mut stretch.progress.commands) {
+                if let Command::Execute(execute) = command {
+                    self.executions.begin(&self.shared, &self.context, execute);
+                }
+            }
+            self.executions.yield_turn();
+            let arrival = timeout_at(until, self.next_arrival()).await;
+            let Ok(Some(arrival)) = arrival else { break };
+            self.take_in_all(stretch, arrival).await?;
+        }
+        self.executions.yield_turn();
+        Ok(())
     }
 
     /// What is to be done at once; a request may come before the answers of custom functions that it needs.
@@ -204,11 +251,17 @@ impl LiveRun {
         let restarts = |held_back: &HeldBack| held_back.asked.as_ref().is_some_and(|asked| asked.restarts);
         let is_restarting = self.held_back.iter().any(restarts);
         if self.context.lacks_answers() {
+            let over_at_ms = self.timers.due_at(&TimerKey::Run);
             tokio::select! {
                 biased;
                 () = self.shared.lease.ended(generation) => return None,
                 request = self.seat.mailbox.recv(), if !is_restarting => return request.map(Arrival::Request),
                 () = self.shared.drained() => return None,
+                () = reached(over_at_ms), if !is_restarting => {
+                    self.timers.cancel(&TimerKey::Run);
+                    self.context.give_up_calls();
+                    return Some(Arrival::Input(Input::TimerFired(TimerKey::Run)));
+                }
                 () = self.context.bring_answers() => {}
             }
         } else {
@@ -244,6 +297,19 @@ impl LiveRun {
         }
         let key = self.timers.take_due(clock::now_ms())?;
         Some(Arrival::Input(Input::TimerFired(key)))
+    }
+}
+
+/// Returns at an instant in epoch milliseconds; never when there is none.
+async fn reached(at_ms: Option<i64>) {
+    let Some(at_ms) = at_ms else {
+        return std::future::pending().await;
+    };
+    loop {
+        match u64::try_from(at_ms.saturating_sub(clock::now_ms())) {
+            Ok(left_ms) if left_ms > 0 => sleep(Duration::from_millis(left_ms)).await,
+            _ => return,
+        }
     }
 }
 

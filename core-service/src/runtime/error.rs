@@ -57,6 +57,9 @@ pub enum StartRunError {
     /// The instant is left out because a run of an earlier one goes on.
     #[error("an earlier run goes on")]
     StillRunning,
+    /// The run that would wait for it has ended.
+    #[error("the run that calls has ended")]
+    ParentEnded,
     /// Too much is under way: in this process, or for this organization. Try again after a moment.
     #[error("too many runs are under way, try again later")]
     Overloaded,

@@ -8,11 +8,12 @@ use std::time::Duration;
 use engine::event::{LogLine, NodeKey};
 use engine::failure::NodeError;
 use engine::step::Execute;
-use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::timeout;
 
 use super::Shared;
 use super::context::RunContext;
+use super::limits::{Share, Turn};
 use super::metrics::count;
 use crate::nodes::{Executed, Execution, Log};
 
@@ -23,6 +24,7 @@ pub(super) const ENGINE_ERROR: &str = "ENGINE_ERROR";
 pub(super) struct Ended {
     pub(super) key: NodeKey,
     pub(super) attempt: u32,
+    pub(super) started_at_ms: i64,
     pub(super) result: Result<Executed, NodeError>,
     pub(super) lines: Vec<LogLine>,
 }
@@ -30,36 +32,67 @@ pub(super) struct Ended {
 /// The executions of one run. Dropping gives them up.
 #[derive(Default)]
 pub(super) struct Executions {
-    tasks: JoinSet<Result<Executed, NodeError>>,
+    tasks: JoinSet<Returned>,
     begun: HashMap<Id, Begun>,
+    /// The turn of one that has ended, for the next one to begin.
+    turn: Option<Turn>,
 }
 
 /// An execution under way.
 struct Begun {
     key: NodeKey,
     attempt: u32,
+    started_at_ms: i64,
+    only_computes: bool,
     log: Log,
     task: AbortHandle,
 }
+
+/// What came of an execution, and its turn if it had one.
+type Returned = (Result<Executed, NodeError>, Option<Turn>);
 
 impl Executions {
     pub(super) fn is_empty(&self) -> bool {
         self.begun.is_empty()
     }
 
+    /// Whether any of those under way only computes.
+    pub(super) fn compute(&self) -> bool {
+        self.begun.values().any(|begun| begun.only_computes)
+    }
+
+    /// Begins one, in the turn of one that has just ended if there is one, else in its own.
     pub(super) fn begin(&mut self, shared: &Arc<Shared>, context: &RunContext, execute: Execute) {
-        let (key, attempt) = (execute.key.clone(), execute.attempt);
+        let (key, attempt, started_at_ms) = (execute.key.clone(), execute.attempt, execute.started_at_ms);
+        let only_computes = execute.only_computes;
         let execution = execution(context, execute);
         let log = execution.log.clone();
         let share = Arc::clone(&context.share);
-        let task = self.tasks.spawn(run(Arc::clone(shared), share, execution));
+        let turn = self.turn.take();
+        let task = self.tasks.spawn(run(Arc::clone(shared), share, turn, execution));
         let begun = Begun {
             key,
             attempt,
+            started_at_ms,
+            only_computes,
             log,
             task,
         };
         self.begun.insert(begun.task.id(), begun);
+    }
+
+    /// What those under way have written so far, by node and attempt. It is told once.
+    pub(super) fn written(&self) -> Vec<(NodeKey, u32, Vec<LogLine>)> {
+        let written = self
+            .begun
+            .values()
+            .map(|begun| (begun.key.clone(), begun.attempt, begun.log.take()));
+        written.filter(|(_, _, lines)| !lines.is_empty()).collect()
+    }
+
+    /// Lets others have the turn of one that has ended.
+    pub(super) fn yield_turn(&mut self) {
+        self.turn = None;
     }
 
     /// Gives one of them up. Its result is not reported.
@@ -104,12 +137,12 @@ impl Executions {
         }
     }
 
-    fn ended(
-        &mut self,
-        joined: Result<(Id, Result<Executed, NodeError>), tokio::task::JoinError>,
-    ) -> Option<Ended> {
+    fn ended(&mut self, joined: Result<(Id, Returned), JoinError>) -> Option<Ended> {
         let (id, result) = match joined {
-            Ok((id, result)) => (id, result),
+            Ok((id, (result, turn))) => {
+                self.turn = turn;
+                (id, result)
+            }
             Err(error) => (
                 error.id(),
                 Err(NodeError::new(ENGINE_ERROR, "the node's executor failed")),
@@ -119,6 +152,7 @@ impl Executions {
         Some(Ended {
             key: begun.key,
             attempt: begun.attempt,
+            started_at_ms: begun.started_at_ms,
             result,
             lines: begun.log.take(),
         })
@@ -146,11 +180,13 @@ fn execution(context: &RunContext, execute: Execute) -> Execution {
     }
 }
 
+/// Executes a node in a turn that is there already, or in its own.
 pub(super) async fn run(
     shared: Arc<Shared>,
-    share: Arc<super::limits::Share>,
+    share: Arc<Share>,
+    turn: Option<Turn>,
     execution: Execution,
-) -> Result<Executed, NodeError> {
+) -> Returned {
     let _pending = Pending::new(Arc::clone(&shared));
     let executor = shared
         .registry
@@ -160,16 +196,20 @@ pub(super) async fn run(
             "this server cannot execute {}/{}",
             execution.app_id, execution.module_slug
         );
-        return Err(NodeError::new(ENGINE_ERROR, message));
+        return (Err(NodeError::new(ENGINE_ERROR, message)), turn);
     };
-    let turn = shared.limits.execution(&share).await;
-    let Ok(_turn) = turn else {
-        return Err(NodeError::new(ENGINE_ERROR, "the server is stopping"));
+    let turn = match turn {
+        Some(turn) => Ok(turn),
+        None => shared.limits.execution(&share).await,
+    };
+    let Ok(turn) = turn else {
+        return (Err(NodeError::new(ENGINE_ERROR, "the server is stopping")), None);
     };
     count(&shared.metrics.executions_started);
     let timeout_ms = execution.timeout_ms;
     let result = timeout(Duration::from_millis(timeout_ms), executor.execute(execution)).await;
-    result.unwrap_or_else(|_elapsed| Err(NodeError::timeout(timeout_ms)))
+    let result = result.unwrap_or_else(|_elapsed| Err(NodeError::timeout(timeout_ms)));
+    (result, Some(turn))
 }
 
 /// Counts an execution for as long as it is under way.

@@ -4,11 +4,13 @@
 //! is being committed the next one gathers. A write that the database refuses does not take its batch with it.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::sleep;
 
 use super::Shared;
+use super::lease::Held;
 use super::metrics::count;
 use crate::store::{
     BatchOutcome, ChangeOutcome, CommitError, CreateOutcome, NewRun, Payload, RunBatch, RunChange, StoreError,
@@ -177,7 +179,7 @@ async fn commit(shared: &Shared, entries: Vec<Entry>) {
         }
         let batch = Batch::of(part);
         let began = Instant::now();
-        match shared.store.commit_runs(&held.lease, &batch.runs).await {
+        match commit_while_held(shared, &held, &batch.runs).await {
             Ok(outcome) => {
                 shared.metrics.committed(batch.waiting.len(), began.elapsed());
                 shared.watchers.committed(&batch.runs);
@@ -206,6 +208,26 @@ async fn commit(shared: &Shared, entries: Vec<Entry>) {
                 }
             }
         }
+    }
+}
+
+/// How long a commit may outlast the lease: a slow disk is given the time to say that it is done.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
+
+/// Commits a batch. A database that was cut off may never answer, so a while after the lease is over the attempt is, too:
+/// what came of it is in the database, for whoever takes the runs over.
+async fn commit_while_held(
+    shared: &Shared,
+    held: &Held,
+    runs: &RunBatch,
+) -> Result<BatchOutcome, CommitError> {
+    let given_up = async {
+        shared.lease.ended(held.generation).await;
+        sleep(GIVE_UP_AFTER).await;
+    };
+    tokio::select! {
+        committed = shared.store.commit_runs(&held.lease, runs) => committed,
+        () = given_up => Err(CommitError::LeaseLost),
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::Shared;
 use super::metrics::count;
+use crate::clock;
 use crate::store::{CommitError, Lease, StoreError};
 
 /// A lease while it is held.
@@ -86,8 +87,17 @@ const REGISTER_AGAIN_AFTER: Duration = Duration::from_secs(1);
 impl Shared {
     pub(super) async fn register(&self) -> Result<(), StoreError> {
         let duration_ms = i64::try_from(self.config.lease.as_millis()).unwrap_or(i64::MAX);
+        self.set_clock().await?;
         let lease = self.store.register_process(duration_ms).await?;
         self.lease.grant(lease);
+        Ok(())
+    }
+
+    /// Goes by the database's clock, as all processes do.
+    async fn set_clock(&self) -> Result<(), StoreError> {
+        let began = Instant::now();
+        let time = self.store.time().await?;
+        clock::set(time, began.elapsed());
         Ok(())
     }
 
@@ -137,6 +147,9 @@ async fn renew_until_over(shared: &Shared, held: &Held, mut confirmed: Instant) 
             Ok(Ok(())) => {
                 confirmed = began;
                 renewal_at = began + third;
+                if let Ok(Err(error)) = timeout(third / 2, shared.set_clock()).await {
+                    tracing::debug!(%error, "the database was not asked for the time");
+                }
             }
             Ok(Err(CommitError::Store(error))) if Instant::now() < confirmed + 2 * third => {
                 tracing::warn!(%error, "the lease could not be renewed; it will be tried again");

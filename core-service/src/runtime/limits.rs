@@ -38,6 +38,12 @@ pub struct WaitingPlace {
     _general: OwnedSemaphorePermit,
 }
 
+/// The turn of an execution. Given up when dropped.
+pub(super) struct Turn {
+    _own: OwnedSemaphorePermit,
+    _general: OwnedSemaphorePermit,
+}
+
 /// One start, one run in memory or one caller who waits; counted until dropped.
 pub(super) struct Counted {
     share: Arc<Share>,
@@ -120,10 +126,11 @@ impl Limits {
     }
 
     /// Waits for the turn of an execution.
-    pub(super) async fn execution(&self, share: &Share) -> Result<[OwnedSemaphorePermit; 2], AcquireError> {
-        let own = Arc::clone(&share.executions).acquire_owned().await?;
-        let general = Arc::clone(&self.executions).acquire_owned().await?;
-        Ok([own, general])
+    pub(super) async fn execution(&self, share: &Share) -> Result<Turn, AcquireError> {
+        Ok(Turn {
+            _own: Arc::clone(&share.executions).acquire_owned().await?,
+            _general: Arc::clone(&self.executions).acquire_owned().await?,
+        })
     }
 }
 
@@ -197,7 +204,7 @@ mod tests {
         tokio::select! {
             biased;
             _ = &mut waiting => panic!("beyond the organization's share"),
-            permits = limits.execution(&other) => assert!(permits.is_ok()),
+            turn = limits.execution(&other) => assert!(turn.is_ok()),
         }
         drop(running);
         assert!(waiting.await.is_ok());

@@ -1,14 +1,16 @@
 //! Drives runs: starts them, makes what happens in them durable, and carries out what the engine decides.
 //!
 //! The engine is a pure fold; here are the clock, the tasks and the database around it. Events are durable before any
-//! command they led to is carried out, and before anybody is told of them.
+//! command they led to is carried out, and before anybody is told of them; only what does nothing but compute may begin
+//! sooner (`drive`).
 //!
 //! - `ending`: what there is to tell of the end of a run.
 //! - `start`: the first step of a run, in the caller's task. `drive`, `take_in`, `settle`: the task of a run that goes
 //!   on; `people`: whom it asks. `take_up`: a run that was claimed. `request`: what is asked of runs from outside;
 //!   `watch`: waiting for them; `follow`: waiting for what they say.
 //! - `journal`: the one writer, which commits what all runs have to say in batches.
-//! - `lease`, `claim`: which runs are this process's, and finding those that are nobody's.
+//! - `lease`, `claim`: which runs are this process's, and finding those that are nobody's; `trial`: those that processes
+//!   may have died of.
 //! - `plans`, `surroundings`: what runs follow and what they reach; `calls`: the custom functions that they call.
 //!   `limits`, `pace`: what keeps one organization, or one workflow that computes for long, from holding up the others.
 //!
@@ -17,7 +19,7 @@
 //! they wait for their turn; there are no more than live runs bring), callers who wait for a run's answer, per
 //! organization and process (beyond, they are refused before anything starts), requests to one run (32; beyond, callers wait at
 //! most `remote_patience`), notifications (the store's; what is missed is found by looking), plans (the least used are
-//! forgotten). Runs that only wait are rows, not memory.
+//! forgotten), runs that are claimed at once. Runs that only wait are rows, not memory.
 //!
 //! Absent on purpose: permissions and billing (services), what nodes do (`nodes`), what starts runs by itself
 //! (`triggers`).
@@ -50,13 +52,13 @@ mod surroundings;
 mod take_in;
 mod take_up;
 mod timers;
+mod trial;
 mod watch;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use engine::event::NodeKey;
 use engine::failure::NodeError;
 use engine::plan::Plan;
 use serde_json::Value;
@@ -70,11 +72,12 @@ pub use error::{PlanError, ReportError, RequestError, RuntimeError, StartRunErro
 pub use follow::Followed;
 pub use limits::WaitingPlace;
 pub use metrics::MetricsSnapshot;
+pub use people::OpenQuestion;
 pub use plans::GraphRef;
 pub use rebuild::Events;
 pub use record::{Lineage, Parent, Trigger};
 pub use report::Report;
-pub use request::Done;
+pub use request::{Done, Waiting};
 pub use start::{StartRun, Started};
 pub use surroundings::{NoSurroundings, Surroundings, SurroundingsError, SurroundingsSource};
 pub use watch::Watch;
@@ -112,8 +115,12 @@ struct Shared {
     /// Turns of steps that compute for long.
     slow_steps: Semaphore,
     alarm: Alarm,
+    /// Places of claimed runs until they are written.
+    take_ups: Arc<Semaphore>,
     /// Wakes the task that claims runs.
     claims: Notify,
+    /// The one place for a run that is tried.
+    trial: Arc<Semaphore>,
     /// Runs of before have been claimed at least once.
     recovered: AtomicBool,
     watchers: Arc<Watchers>,
@@ -149,8 +156,10 @@ impl Runtime {
             limits: Limits::new(&config),
             metrics: Metrics::default(),
             slow_steps: pace::turns(),
+            take_ups: claim::take_ups(),
             alarm: Alarm::default(),
             claims: Notify::new(),
+            trial: Arc::new(Semaphore::new(1)),
             recovered: AtomicBool::new(false),
             watchers: Arc::default(),
             draining: channel::Sender::new(false),
@@ -192,7 +201,8 @@ impl Runtime {
         asked.await.map(drop)
     }
 
-    /// Gives a node that waits for an answer its output. Returns once that is committed; of two answers, the first wins.
+    /// Gives a node that waits for an answer its output. Returns once that is committed; of two answers, the first wins,
+    /// and none is taken for another attempt's.
     ///
     /// # Errors
     /// `NotFound`, `NotWaiting`, `Answered`, `Terminal`; `Unavailable` when the outcome is not known in time.
@@ -201,17 +211,11 @@ impl Runtime {
         actor: &Actor,
         organization_id: &str,
         run_id: &str,
-        key: NodeKey,
+        waiting: Waiting,
         output: Value,
     ) -> Result<Done, RequestError> {
-        self.shared
-            .ask(
-                actor,
-                organization_id,
-                run_id,
-                Ask::Answer(Answer::by_person(key, output)),
-            )
-            .await
+        let ask = Ask::Answer(Answer::by_person(waiting, output));
+        self.shared.ask(actor, organization_id, run_id, ask).await
     }
 
     /// Gives a node that waits for another run what came of that. Returns once that is committed, or certain to be.
@@ -325,7 +329,8 @@ impl Runtime {
     /// Why the execution failed.
     pub async fn execute(&self, execution: Execution) -> Result<Executed, NodeError> {
         let share = self.shared.limits.share(&execution.organization_id);
-        execute::run(Arc::clone(&self.shared), share, execution).await
+        let (result, _turn) = execute::run(Arc::clone(&self.shared), share, None, execution).await;
+        result
     }
 
     /// The compiled plan of a stored graph.

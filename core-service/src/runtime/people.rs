@@ -6,12 +6,23 @@ use std::collections::HashMap;
 use engine::event::{Event, EventBody, NodeKey};
 use engine::graph::NATIVE_APP;
 use engine::scope::Environment as _;
+use engine::step::NodeAttempt;
+use serde::{Deserialize, Serialize};
 
 use super::context::RunContext;
 use crate::form::Question;
 use crate::id;
 use crate::nodes::human_input;
 use crate::store::{HumanRequestPlace, NewHumanRequest};
+
+/// What an open request keeps: what is asked, and by which attempt at the node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenQuestion {
+    /// What is asked.
+    pub question: Question,
+    /// Who takes the answer.
+    pub asked: NodeAttempt,
+}
 
 /// Requests to open and to close.
 #[derive(Default)]
@@ -25,7 +36,7 @@ impl RunContext {
     pub(super) fn requests(
         &self,
         events: &[Event],
-        questions: &mut HashMap<NodeKey, Box<Question>>,
+        questions: &mut HashMap<NodeKey, OpenQuestion>,
     ) -> Requests {
         let mut requests = Requests::default();
         for event in events {
@@ -33,7 +44,7 @@ impl RunContext {
                 EventBody::NodeWaiting { key, due_at_ms } => {
                     let question = questions.remove(key);
                     let opened =
-                        question.and_then(|question| self.request(key, *question, *due_at_ms, event.at_ms));
+                        question.and_then(|question| self.request(key, question, *due_at_ms, event.at_ms));
                     requests.opened.extend(opened);
                 }
                 EventBody::NodeCompleted { key, .. }
@@ -61,26 +72,26 @@ impl RunContext {
     fn request(
         &self,
         key: &NodeKey,
-        question: Question,
+        mut open: OpenQuestion,
         due_at: Option<i64>,
         created_at: i64,
     ) -> Option<NewHumanRequest> {
-        let question = self.masked(question);
+        self.mask_question(&mut open.question);
         Some(NewHumanRequest {
             id: id::new(id::Kind::HumanRequest),
             organization_id: self.organization_id.to_string(),
             workflow_id: self.workflow_id.to_string(),
             run_attempt: i64::from(self.attempt),
             place: place(key),
-            question: serde_json::to_vec(&question).ok()?,
-            assignees: question.assignees,
+            question: serde_json::to_vec(&open).ok()?,
+            assignees: open.question.assignees,
             due_at,
             created_at,
         })
     }
 
-    /// The question without secrets: people are shown it.
-    fn masked(&self, mut question: Question) -> Question {
+    /// Takes secrets out: people are shown the question.
+    fn mask_question(&self, question: &mut Question) {
         self.mask_text(&mut question.title);
         self.mask_text(&mut question.message);
         for field in &mut question.fields {
@@ -89,7 +100,6 @@ impl RunContext {
         for assignee in &mut question.assignees {
             self.mask_text(assignee);
         }
-        question
     }
 }
 

@@ -131,6 +131,7 @@ impl Progress {
         }
         let encoded = journal::encode(&self.events);
         let payload = |payload: journal::Payload| Payload {
+            run_id: context.run_id.to_string(),
             organization_id: context.organization_id.to_string(),
             content_hash: hexadecimal(&payload.sha256),
             payload: payload.json.into_bytes(),

@@ -17,6 +17,9 @@ pub struct Trigger {
     /// The webhook that was called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_id: Option<String>,
+    /// The run that called this one, or whose failure it reacts to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_run_id: Option<String>,
 }
 
 /// What led to a run that no caller asked for.

@@ -43,7 +43,12 @@ impl Shared {
             .map_err(|error| ReportError::Damaged(error.to_string()))?;
         let graph = GraphRef::Stored(run.graph_hash.clone());
         let plan = self.plans.get(organization_id, &graph).await?.plan;
-        let rebuilt = rebuild(&self.store, organization_id, run_id, run.attempt_number, plan).await?;
+        let rebuilt = rebuild(&self.store, organization_id, run_id, run.attempt_number, plan).await;
+        if rebuilt.is_err() {
+            // Its time was over between the two looks, perhaps.
+            self.store.run(organization_id, run_id).await?;
+        }
+        let rebuilt = rebuilt?;
         Ok(Report {
             run,
             trigger: record.trigger,

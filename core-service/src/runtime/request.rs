@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use engine::event::NodeKey;
 use engine::failure::NodeError;
+use engine::step::NodeAttempt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -18,6 +19,7 @@ use super::Shared;
 use super::drive::LiveRun;
 use super::error::RequestError;
 use super::record::Parent;
+use super::take_up::Reason;
 use crate::store::{Actor, ClaimOne, StoreError};
 
 /// What a run is asked for.
@@ -32,19 +34,26 @@ pub(super) enum Ask {
 /// What becomes of a node that waits for it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Answer {
-    pub(super) key: NodeKey,
-    /// The attempt that another run answers; a person answers whichever waits.
-    pub(super) attempt: Option<Attempt>,
+    pub(super) waiting: Waiting,
+    pub(super) by: By,
     pub(super) result: Result<Value, NodeError>,
 }
 
-/// One attempt at a node, among all that the run makes.
+/// A node that waits for an answer, in one of the attempts that its run makes at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The node and its iteration.
+    pub key: NodeKey,
+    /// Which attempt asked: no other takes the answer.
+    pub asked: NodeAttempt,
+}
+
+/// Who answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Attempt {
-    /// When the node began, in epoch milliseconds.
-    pub(super) started_at_ms: i64,
-    pub(super) number: u32,
+pub(super) enum By {
+    Person,
+    Run,
 }
 
 /// The stored form of a request, besides its kind.
@@ -60,8 +69,8 @@ struct Stored {
 struct StoredAnswer {
     node: i64,
     iteration: String,
-    #[serde(default)]
-    attempt: Option<Attempt>,
+    asked: NodeAttempt,
+    by: By,
     #[serde(default)]
     output: Value,
     #[serde(default)]
@@ -75,10 +84,10 @@ struct StoredError {
 }
 
 impl Answer {
-    pub(super) fn by_person(key: NodeKey, output: Value) -> Self {
+    pub(super) fn by_person(waiting: Waiting, output: Value) -> Self {
         Self {
-            key,
-            attempt: None,
+            waiting,
+            by: By::Person,
             result: Ok(output),
         }
     }
@@ -89,13 +98,13 @@ impl Answer {
             node: parent.node,
             iteration: parent.iteration.parse().ok()?,
         };
-        let attempt = Attempt {
+        let asked = NodeAttempt {
             started_at_ms: parent.started_at_ms,
             number: parent.attempt,
         };
         Some(Self {
-            key,
-            attempt: Some(attempt),
+            waiting: Waiting { key, asked },
+            by: By::Run,
             result,
         })
     }
@@ -109,9 +118,10 @@ impl Answer {
             }
         };
         StoredAnswer {
-            node: self.key.node,
-            iteration: self.key.iteration.to_string(),
-            attempt: self.attempt,
+            node: self.waiting.key.node,
+            iteration: self.waiting.key.iteration.to_string(),
+            asked: self.waiting.asked,
+            by: self.by,
             output,
             error,
         }
@@ -122,9 +132,10 @@ impl Answer {
             node: stored.node,
             iteration: stored.iteration.parse().ok()?,
         };
+        let asked = stored.asked;
         Some(Self {
-            key,
-            attempt: stored.attempt,
+            waiting: Waiting { key, asked },
+            by: stored.by,
             result: match stored.error {
                 Some(StoredError { code, message }) => Err(NodeError::new(code, message)),
                 None => Ok(stored.output),
@@ -163,7 +174,7 @@ impl Ask {
     pub(super) fn action(&self) -> Option<&'static str> {
         match self {
             Self::Cancel => Some("run.cancelled"),
-            Self::Answer(answer) if answer.attempt.is_some() => None,
+            Self::Answer(answer) if answer.by == By::Run => None,
             Self::Answer(_) => Some("run.node_answered"),
             Self::RetryNode { .. } => Some("run.node_retried"),
             Self::Rerun { .. } => Some("run.rerun"),
@@ -303,8 +314,7 @@ impl Asking {
                             held,
                             seat,
                             *run,
-                            None,
-                            Some(request),
+                            Reason::Asked(Box::new(request)),
                         ));
                         if let Some(answer) = self.answered(answer).await {
                             return answer;

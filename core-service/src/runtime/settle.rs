@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use engine::event::Failure;
-use engine::state::{RunState, RunStatus};
+use engine::state::RunStatus;
 use engine::step::Input;
 use tokio::time::sleep;
 
@@ -186,11 +186,6 @@ pub(super) fn engine_failure(why: &str) -> Failure {
         code: ENGINE_ERROR.to_owned(),
         message: why.to_owned(),
     }
-}
-
-/// Whether a run that was taken over is to be failed because it seems to be what its processes died of.
-pub(super) fn is_deadly(crashes: i64, limit: i64, state: &RunState) -> bool {
-    crashes >= limit && state.status() == RunStatus::Running
 }
 
 /// A run that can only be failed in its row: its journal cannot be read or written.

@@ -257,6 +257,7 @@ impl Shared {
             questions: HashMap::new(),
             seat,
             _counted: counted,
+            _on_trial: None,
         };
         let (reply, outcome) = oneshot::channel();
         tokio::spawn(live.begin(record, commands, reply));
@@ -300,6 +301,7 @@ impl Shared {
             CreateOutcome::OutOfCredits => Err(StartRunError::OutOfCredits),
             CreateOutcome::NotDue => Err(StartRunError::NotDue),
             CreateOutcome::StillRunning => Err(StartRunError::StillRunning),
+            CreateOutcome::ParentEnded => Err(StartRunError::ParentEnded),
         }
     }
 

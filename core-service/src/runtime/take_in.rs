@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use engine::event::{Event, EventBody, NodeKey};
-use engine::state::{NodeStatus, RunState};
-use engine::step::{Command, Input, StepError};
+use engine::event::{Event, EventBody};
+use engine::state::RunState;
+use engine::step::{Command, Input, NodeAttempt, StepError};
+use engine::timer::TimerKey;
 
 use super::drive::{Arrival, Asked, HeldBack, LiveRun, Panicked, Restart, Stretch};
 use super::error::RequestError;
 use super::execute::Ended;
+use super::people::OpenQuestion;
 use super::progress::StepFailure;
-use super::request::{Answer, Answered, Ask, Done, Request, outcome};
+use super::request::{Answer, Answered, Ask, Done, Request, Waiting, outcome};
 use crate::nodes::Executed;
 use crate::store::{RunActivity, SignalDone};
 
@@ -28,6 +30,9 @@ impl LiveRun {
     }
 
     fn take_in_input(&mut self, stretch: &mut Stretch, input: Input) -> Result<(), Panicked> {
+        if matches!(input, Input::TimerFired(TimerKey::Run)) {
+            self.take_in_written(stretch)?;
+        }
         self.take_in_held_back(stretch, HeldBack { input, asked: None })
     }
 
@@ -60,21 +65,18 @@ impl LiveRun {
             Err(StepFailure::Refused(refused)) => Err(match refused {
                 StepError::NotFinished => RequestError::NotTerminal,
                 StepError::NotFailed(node) => RequestError::NotFailed(node),
+                StepError::NotWaiting(node) => RequestError::NotWaiting(node),
+                StepError::Answered(node) => RequestError::Answered(node),
                 StepError::Start(_) | StepError::Unanswered => RequestError::Internal,
             }),
         };
         if let Some(asked) = asked {
             let events = &stretch.progress.events[from..];
-            let answer = taken.and_then(|()| match &asked.answers {
-                // While this one waited for functions, another answer was taken in.
-                Some(key) if !events.iter().any(|event| ends(event, key)) => {
-                    Err(RequestError::Answered(key.node))
-                }
-                _ => Ok(Done {
-                    resumed: goes_on(events),
-                    ended: self.state.finished().is_some(),
-                }),
-            });
+            let done = || Done {
+                resumed: goes_on(events),
+                ended: self.state.finished().is_some(),
+            };
+            let answer = taken.map(|()| done());
             self.tell(stretch, asked, answer);
         }
         Ok(())
@@ -108,6 +110,7 @@ impl LiveRun {
         let Ended {
             key,
             attempt,
+            started_at_ms,
             result,
             lines,
         } = ended;
@@ -122,6 +125,14 @@ impl LiveRun {
                 due_at_ms,
             },
             Ok(Executed::Asked { question, due_at_ms }) => {
+                let asked = NodeAttempt {
+                    started_at_ms,
+                    number: attempt,
+                };
+                let question = OpenQuestion {
+                    question: *question,
+                    asked,
+                };
                 self.questions.insert(key.clone(), question);
                 Input::NodeParked {
                     key,
@@ -143,6 +154,14 @@ impl LiveRun {
         self.take_in_input(stretch, input)
     }
 
+    /// What nodes have written that are about to be given up.
+    fn take_in_written(&mut self, stretch: &mut Stretch) -> Result<(), Panicked> {
+        for (key, attempt, lines) in self.executions.written() {
+            self.take_in_input(stretch, Input::NodeLogged { key, attempt, lines })?;
+        }
+        Ok(())
+    }
+
     fn take_in_request(&mut self, stretch: &mut Stretch, request: Request) -> Result<(), Panicked> {
         if let Some(signal_id) = &request.signal_id
             && !self.signals_seen.insert(signal_id.clone())
@@ -153,65 +172,25 @@ impl LiveRun {
             actor: request.actor,
             action: request.ask.action(),
             restarts: matches!(request.ask, Ask::RetryNode { .. } | Ask::Rerun { .. }),
-            answers: match &request.ask {
-                Ask::Answer(answer) => Some(answer.key.clone()),
-                _ => None,
-            },
             reply: request.reply,
             signal_id: request.signal_id,
         };
+        if matches!(request.ask, Ask::Cancel) {
+            self.take_in_written(stretch)?;
+        }
         let from = stretch.progress.events.len();
         let stepped = match request.ask {
             Ask::Cancel if self.state.finished().is_some() => Ok(Err(RequestError::Terminal)),
             Ask::Cancel => self.step(stretch, Input::Cancel).map(Ok),
-            Ask::Answer(answer) => self.take_answer(stretch, answer),
+            Ask::Answer(Answer { waiting, result, .. }) => {
+                let Waiting { key, asked } = waiting;
+                self.step(stretch, Input::NodeAnswered { key, asked, result })
+                    .map(Ok)
+            }
             Ask::RetryNode { node, metered } => self.go_on_from(stretch, node, metered),
             Ask::Rerun { metered } => self.begin_again(stretch, metered),
         };
         self.conclude(stretch, from, stepped, Some(asked))
-    }
-
-    /// Completes a node that waits for an answer. The first answer wins.
-    fn take_answer(&mut self, stretch: &mut Stretch, answer: Answer) -> Result<Taken, StepFailure> {
-        let Answer {
-            key,
-            attempt: answered,
-            result,
-        } = answer;
-        let node = key.node;
-        let known = self
-            .state
-            .nodes()
-            .find(|known| known.node.id == node && *known.iteration == key.iteration);
-        let Some(known) = known else {
-            return Ok(Err(RequestError::NotWaiting(node)));
-        };
-        let (attempt, module) = (known.attempt, known.node);
-        // A wait of the engine's own is for its time, not for an answer.
-        if self
-            .shared
-            .registry
-            .executor(&module.app_id, &module.module_slug)
-            .is_none()
-        {
-            return Ok(Err(RequestError::NotWaiting(node)));
-        }
-        let is_other_attempt = answered.is_some_and(|answered| {
-            known.started_at_ms != Some(answered.started_at_ms) || known.attempt != answered.number
-        });
-        let is_answered = match known.status {
-            _ if is_other_attempt => true,
-            NodeStatus::Waiting if self.state.finished().is_none() => false,
-            // Another run may end before this one knows that it waits for it.
-            NodeStatus::Running if answered.is_some() => false,
-            NodeStatus::Waiting | NodeStatus::Completed | NodeStatus::Failed | NodeStatus::Cancelled => true,
-            _ => return Ok(Err(RequestError::NotWaiting(node))),
-        };
-        if is_answered {
-            return Ok(Err(RequestError::Answered(node)));
-        }
-        self.step(stretch, Input::NodeFinished { key, attempt, result })
-            .map(Ok)
     }
 
     /// Whether the run has ended, and durably: an end that is not is none.
@@ -261,16 +240,6 @@ impl LiveRun {
         stretch
             .progress
             .step(&mut self.state, input, &self.context, &mut self.timers)
-    }
-}
-
-/// Whether the event is the end of an attempt at a node.
-fn ends(event: &Event, key: &NodeKey) -> bool {
-    match &event.body {
-        EventBody::NodeCompleted { key: ended, .. }
-        | EventBody::NodeFailed { key: ended, .. }
-        | EventBody::NodeRetrying { key: ended, .. } => ended == key,
-        _ => false,
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use engine::state::RunState;
 use engine::step::Input;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::sleep;
 
 use super::Shared;
@@ -21,12 +22,31 @@ use super::progress::credits;
 use super::rebuild::{RebuildError, rebuild};
 use super::record::StartRecord;
 use super::request::Request;
-use super::settle::{RowToFail, engine_failure, is_deadly};
+use super::settle::{RowToFail, engine_failure};
 use super::surroundings::SurroundingsError;
 use super::timers::Timers;
+use super::trial::{OnTrial, is_deadly};
 use crate::store::{ClaimCause, Run, StoreError};
 
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// Why a run is taken up.
+pub(super) enum Reason {
+    /// It was claimed.
+    Claimed(ClaimCause, Admission),
+    /// Somebody asks something of it.
+    Asked(Box<Request>),
+}
+
+/// What lets a claimed run in.
+pub(super) enum Admission {
+    /// It takes nobody's place.
+    Free,
+    /// One of the places for being taken up, held until the run is written again.
+    Place(OwnedSemaphorePermit),
+    /// The only place for runs that processes may have died of.
+    Trial(OnTrial),
+}
 
 /// Why a run cannot be taken up.
 enum Obstacle {
@@ -36,29 +56,44 @@ enum Obstacle {
     Lasting(String),
 }
 
+impl Admission {
+    /// The same for one that waits first.
+    pub(super) fn without_place(self) -> Self {
+        match self {
+            Self::Place(_) => Self::Free,
+            other => other,
+        }
+    }
+}
+
 impl LiveRun {
     /// Drives a claimed run on, or carries out a request to it.
-    pub(super) async fn take_up(
-        shared: Arc<Shared>,
-        held: Held,
-        seat: Seat,
-        run: Run,
-        cause: Option<ClaimCause>,
-        request: Option<Request>,
-    ) {
+    pub(super) async fn take_up(shared: Arc<Shared>, held: Held, seat: Seat, run: Run, reason: Reason) {
+        let (cause, admission, request) = match reason {
+            Reason::Claimed(cause, admission) => (Some(cause), admission, None),
+            Reason::Asked(request) => (None, Admission::Free, Some(*request)),
+        };
+        let (mut place, on_trial) = match admission {
+            Admission::Free => (None, None),
+            Admission::Place(place) => (Some(place), None),
+            Admission::Trial(on_trial) => (None, Some(on_trial)),
+        };
         let loaded = loop {
             match load(&shared, &run).await {
                 Ok(loaded) => break loaded,
-                Err(Obstacle::Passing) => tokio::select! {
-                    () = sleep(PAUSE) => {}
-                    () = shared.lease.ended(held.generation) => return,
-                },
+                Err(Obstacle::Passing) => {
+                    // Others may have no obstacle.
+                    place = None;
+                    tokio::select! {
+                        () = sleep(PAUSE) => {}
+                        () = shared.lease.ended(held.generation) => return,
+                    }
+                }
                 Err(Obstacle::Lasting(why)) => return give_up(&shared, &held, &run, &why).await,
             }
         };
         let (context, state, journal) = loaded;
-        let deadly =
-            cause == Some(ClaimCause::TakenOver) && is_deadly(run.crashes, shared.config.crash_limit, &state);
+        let deadly = cause == Some(ClaimCause::TakenOver) && is_deadly(&run, &shared.config, &state);
         let counted = shared.limits.resume_live(&context.share);
         let mut live = Self {
             shared,
@@ -74,6 +109,7 @@ impl LiveRun {
             questions: HashMap::new(),
             seat,
             _counted: counted,
+            _on_trial: on_trial,
         };
         let input = if deadly {
             Input::Fail(engine_failure(
@@ -95,6 +131,7 @@ impl LiveRun {
             Ok(()) => live.settle(stretch).await,
             Err(Panicked) => Settled::Broken(ENGINE_PANICKED),
         };
+        drop(place);
         live.drive(settled).await;
     }
 

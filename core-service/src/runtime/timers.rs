@@ -35,6 +35,11 @@ impl Timers {
         self.order.clear();
     }
 
+    /// When a timer is due, in epoch milliseconds.
+    pub(super) fn due_at(&self, key: &TimerKey) -> Option<i64> {
+        self.due.get(key).copied()
+    }
+
     /// When the earliest is due, in epoch milliseconds.
     pub(super) fn next_due(&self) -> Option<i64> {
         self.order.first().map(|(due_at_ms, _)| *due_at_ms)
@@ -71,7 +76,7 @@ mod tests {
         assert_eq!(timers.take_due(20), Some(node(2)));
         assert_eq!(timers.take_due(20), Some(TimerKey::Run));
         assert_eq!(timers.take_due(20), None);
-        assert_eq!(timers.next_due(), Some(30));
+        assert_eq!((timers.next_due(), timers.due_at(&node(1))), (Some(30), Some(30)));
     }
 
     #[test]

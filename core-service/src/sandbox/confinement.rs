@@ -36,17 +36,28 @@ pub(super) fn confine() -> Vec<String> {
         "no memory dumps",
         set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(text),
     );
-    for (what, resource, most) in [
-        ("limit of address space", Resource::As, ADDRESS_SPACE),
-        ("limit of processor time", Resource::Cpu, PROCESSOR_SECONDS),
-        ("limit of core dumps", Resource::Core, 0),
-        ("limit of file sizes", Resource::Fsize, 0),
-        ("limit of processes", Resource::Nproc, 0),
-        ("limit of open files", Resource::Nofile, 0),
+    for (what, resource, current, maximum) in [
+        (
+            "limit of address space",
+            Resource::As,
+            ADDRESS_SPACE,
+            ADDRESS_SPACE,
+        ),
+        // At the first the process is told why it ends, at the second it is killed without a word.
+        (
+            "limit of processor time",
+            Resource::Cpu,
+            PROCESSOR_SECONDS,
+            PROCESSOR_SECONDS + 1,
+        ),
+        ("limit of core dumps", Resource::Core, 0, 0),
+        ("limit of file sizes", Resource::Fsize, 0, 0),
+        ("limit of processes", Resource::Nproc, 0, 0),
+        ("limit of open files", Resource::Nofile, 0, 0),
     ] {
         let limit = Rlimit {
-            current: Some(most),
-            maximum: Some(most),
+            current: Some(current),
+            maximum: Some(maximum),
         };
         note(what, setrlimit(resource, limit).map_err(text));
     }

@@ -3,39 +3,36 @@
 //! The code finds the language's own objects and `console`. There is nothing else to find: no modules, no timers, no
 //! host. A promise that nothing can settle any more is a failure at once.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use engine::event::{LogLevel, LogLine};
+use engine::event::LogLine;
 use rquickjs::context::EvalOptions;
 use rquickjs::function::Args;
 use rquickjs::{
-    CatchResultExt as _, CaughtError, Context, Ctx, Exception, Function, Persistent, Runtime, Value,
+    CatchResultExt as _, CaughtError, Coerced, Context, Ctx, Exception, Function, Runtime, Type, Value,
 };
 use serde_json::value::RawValue;
 
+use super::console::Console;
 use super::message::{Answer, Call, End, Failure, FailureKind, Form, MAX_RESULT};
+use super::text::well_formed;
 
 /// The heap of a call, in bytes.
 const HEAP: usize = 64 << 20;
 /// Its stack, in bytes.
 const STACK: usize = 512 << 10;
-/// Console output that is kept, in bytes.
-const MAX_LOG: usize = 64 << 10;
-/// What a line of console output counts besides its text, so that empty lines are bounded too.
-const LINE: usize = 32;
+/// A heap below this is not searched for cycles, in bytes: the language's own objects alone would be a reason to.
+const SMALL_HEAP: usize = 4 << 20;
 /// The longest message of a failure, in characters.
 const MAX_MESSAGE: usize = 2_000;
 
 /// A runtime that has run nothing yet. What belongs to a runtime stands before it, to be dropped before it.
 pub(super) struct Interpreter {
-    /// Refuses what JSON does not have, for each part of a result.
-    check: Persistent<Function<'static>>,
     context: Context,
     runtime: Runtime,
     clock: Rc<Clock>,
-    console: Rc<RefCell<Console>>,
 }
 
 /// What is left of an interpreter after its call.
@@ -51,13 +48,6 @@ struct Clock {
     stopped: Cell<bool>,
 }
 
-/// What the code wrote.
-#[derive(Default)]
-struct Console {
-    lines: Vec<LogLine>,
-    size: usize,
-}
-
 /// Why there is no result.
 enum Trouble<'js> {
     Thrown(CaughtError<'js>),
@@ -67,82 +57,38 @@ enum Trouble<'js> {
     TooLarge(usize),
 }
 
-/// Makes `console`, and the function that checks each part of a result. Both keep what they use for themselves, so
-/// that code which changes the language's own objects changes nothing here.
-const PRELUDE: &str = r#"
-((emit, limit) => {
-    const { JSON, String, Error, TypeError } = globalThis;
-    const wellFormed = Function.prototype.call.bind(String.prototype.toWellFormed);
-    const cut = Function.prototype.call.bind(String.prototype.slice);
-    const stringify = JSON.stringify;
-    const show = (value) => {
-        if (typeof value === "string") return value;
-        try {
-            if (value instanceof Error) return `${value.name}: ${value.message}`;
-            const text = typeof value === "object" ? stringify(value) : undefined;
-            return text === undefined ? String(value) : text;
-        } catch {
-            return "[a value that cannot be shown]";
-        }
-    };
-    const console = {};
-    for (const level of ["debug", "info", "warn", "error"]) {
-        console[level] = (...values) => {
-            let text = "";
-            for (let i = 0; i < values.length && text.length < limit; i++) {
-                text += (i > 0 ? " " : "") + show(values[i]);
-            }
-            emit(level, wellFormed(cut(text, 0, limit)));
-        };
-    }
-    console.log = console.info;
-    globalThis.console = console;
-    return (key, value) => {
-        const type = typeof value;
-        if (type === "function" || type === "symbol" || type === "bigint") {
-            const where = key === "" ? "the result is" : `the result has at "${key}"`;
-            throw new TypeError(`${where} a ${type}, which JSON does not have`);
-        }
-        return value;
-    };
-})
-"#;
-
 impl Interpreter {
-    pub(super) fn new() -> rquickjs::Result<Self> {
+    /// One whose call's console output goes to `hear`, line by line.
+    pub(super) fn new(hear: impl FnMut(LogLine) + 'static) -> rquickjs::Result<Self> {
         let runtime = Runtime::new()?;
         runtime.set_memory_limit(HEAP);
         runtime.set_max_stack_size(STACK);
+        runtime.set_gc_threshold(SMALL_HEAP);
         let clock = Rc::new(Clock::default());
         let watched = Rc::clone(&clock);
         runtime.set_interrupt_handler(Some(Box::new(move || watched.is_over())));
         let context = Context::full(&runtime)?;
-        let console = Rc::new(RefCell::new(Console::default()));
-        let check = context.with(|context| install(&context, Rc::clone(&console)))?;
+        let console = Console::telling(hear);
+        context.with(|context| console.install(&context))?;
         Ok(Self {
-            check,
             context,
             runtime,
             clock,
-            console,
         })
     }
 
     /// Runs the call.
     pub(super) fn run(self, call: &Call<Box<RawValue>>) -> (Answer<Box<RawValue>>, Used) {
         let Self {
-            check,
             context,
             runtime,
             clock,
-            console,
         } = self;
         let limit = Duration::from_millis(call.limit_ms);
         clock.deadline.set(Instant::now().checked_add(limit));
         let ended = context.with(|context| {
             // Describing what was thrown may run code once more, in the same time.
-            let ended =
-                attempt(&context, call, &clock, check).map_err(|trouble| describe(trouble, &call.code));
+            let ended = attempt(&context, call, &clock).map_err(|trouble| describe(trouble, &call.code));
             match ended {
                 Err(_) if clock.stopped.get() => Err(Failure::timeout(call.limit_ms)),
                 ended => ended,
@@ -153,27 +99,12 @@ impl Interpreter {
         });
         let end = result.map_or_else(End::Failed, End::Returned);
         let is_last = matches!(&end, End::Failed(failure) if failure.kind == FailureKind::Memory);
-        let log = console.take().lines;
         let used = Used {
             _context: context,
             _runtime: runtime,
         };
-        (Answer { end, log, is_last }, used)
+        (Answer { end, is_last }, used)
     }
-}
-
-/// Makes the code's surroundings. Gives the check of results.
-fn install(
-    context: &Ctx<'_>,
-    console: Rc<RefCell<Console>>,
-) -> rquickjs::Result<Persistent<Function<'static>>> {
-    let emit = Function::new(context.clone(), move |level: String, text: String| {
-        console.borrow_mut().add(&level, text);
-    })?;
-    let prelude: Function = context.eval(PRELUDE)?;
-    let most = i32::try_from(MAX_LOG).unwrap_or(i32::MAX);
-    let check: Function = prelude.call((emit, most))?;
-    Ok(Persistent::save(context, check))
 }
 
 /// Calls the code and gives the JSON of what it returns.
@@ -181,9 +112,7 @@ fn attempt<'js>(
     context: &Ctx<'js>,
     call: &Call<Box<RawValue>>,
     clock: &Clock,
-    check: Persistent<Function<'static>>,
 ) -> Result<String, Trouble<'js>> {
-    let check = caught(context, check.restore(context))?;
     let mut value = caught(context, invoke(context, call))?;
     if let Some(promise) = value.clone().into_promise() {
         value = loop {
@@ -199,6 +128,7 @@ fn attempt<'js>(
     if value.is_undefined() {
         return Ok("null".to_owned());
     }
+    let check = caught(context, Function::new(context.clone(), json_has))?;
     let text = caught(context, context.json_stringify_replacer(value, check))?;
     // An object may say that it is nothing.
     let Some(text) = text else {
@@ -209,6 +139,28 @@ fn attempt<'js>(
         size if size > MAX_RESULT => Err(Trouble::TooLarge(size)),
         _ => Ok(text),
     }
+}
+
+/// Refuses what JSON does not have. Called for each part of a result, with its name.
+fn json_has<'js>(
+    context: Ctx<'js>,
+    name: Coerced<rquickjs::String<'js>>,
+    value: Value<'js>,
+) -> rquickjs::Result<Value<'js>> {
+    let kind = match value.type_of() {
+        _ if value.is_function() => "function",
+        Type::Symbol => "symbol",
+        Type::BigInt => "bigint",
+        _ => return Ok(value),
+    };
+    let place = match well_formed(&name)? {
+        name if name.is_empty() => "the result is".to_owned(),
+        name => format!("the result has at \"{name}\""),
+    };
+    Err(Exception::throw_type(
+        &context,
+        &format!("{place} a {kind}, which JSON does not have"),
+    ))
 }
 
 fn caught<'js, T>(context: &Ctx<'js>, outcome: rquickjs::Result<T>) -> Result<T, Trouble<'js>> {
@@ -335,25 +287,5 @@ impl Clock {
             .is_some_and(|deadline| Instant::now() >= deadline);
         self.stopped.set(self.stopped.get() || over);
         over
-    }
-}
-
-impl Console {
-    fn add(&mut self, level: &str, message: String) {
-        if self.size > MAX_LOG {
-            return;
-        }
-        self.size += message.len() + LINE;
-        self.lines.push(if self.size > MAX_LOG {
-            LogLine {
-                level: LogLevel::Warn,
-                message: format!("console output beyond {MAX_LOG} bytes is left out"),
-            }
-        } else {
-            LogLine {
-                level: LogLevel::from_word(level).unwrap_or_default(),
-                message,
-            }
-        });
     }
 }

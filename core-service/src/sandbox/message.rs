@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 pub const MAX_REQUEST: usize = 8 << 20;
 /// Most bytes of a result, as JSON.
 pub const MAX_RESULT: usize = 5 << 20;
-/// Most bytes of an answer: a result, and console output with every character escaped.
-pub(super) const MAX_ANSWER: usize = MAX_RESULT + (1 << 20);
+/// Most bytes that are said of a call: a result, and console output with every character escaped.
+pub(super) const MAX_SAID: usize = MAX_RESULT + (1 << 20);
 
 /// A worker's first word: what of its confinement this kernel does not give.
 #[derive(Debug, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub(super) struct Hello {
     pub(super) missing: Vec<String>,
 }
 
-/// Calls to be made one after the other. Each is answered by an [`Answer`].
+/// Calls to be made one after the other. Of each is told what it writes, and last how it ended.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request<C> {
     pub(super) calls: Vec<C>,
@@ -50,11 +50,18 @@ pub enum Form {
     Function,
 }
 
+/// What a worker says of the call that it runs. Lines are said as they are written: a worker that is killed has said them.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Said<V> {
+    Wrote(LogLine),
+    Ended(Answer<V>),
+}
+
 /// What came of a call.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Answer<V> {
     pub(super) end: End<V>,
-    pub(super) log: Vec<LogLine>,
     /// Runs no further call: its memory was exhausted.
     pub(super) is_last: bool,
 }
@@ -122,15 +129,27 @@ impl Failure {
             message: "the code needed more memory than it may have (64 MiB)".to_owned(),
         }
     }
+
+    /// Only whoever runs the machine kills a worker, or the machine itself when it has no memory left.
+    pub(super) fn killed() -> Self {
+        Self {
+            kind: FailureKind::Memory,
+            message: "the process that ran the code was killed from outside, as happens when the machine has no memory \
+                      left"
+                .to_owned(),
+        }
+    }
+
+    pub(super) fn crashed() -> Self {
+        Self::error("the code made the JavaScript engine fail")
+    }
 }
 
-/// What came of a call, and what it wrote to the console.
+/// What came of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// What it returned.
     pub result: Result<serde_json::Value, Failure>,
-    /// Its console output, in order.
-    pub log: Vec<LogLine>,
     /// The process that ran it; nothing when none did.
     pub process_id: Option<u32>,
 }
@@ -139,7 +158,6 @@ impl From<Failure> for Outcome {
     fn from(failure: Failure) -> Self {
         Self {
             result: Err(failure),
-            log: Vec::new(),
             process_id: None,
         }
     }

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use engine::event::LogLine;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -137,39 +138,57 @@ impl Sandbox {
         Ok(Self { shared })
     }
 
-    /// Runs a call for an organization.
+    /// Runs a call for an organization. What the code writes to the console is heard as it comes, within bounds.
+    /// Dropping the future kills what runs.
     ///
     /// # Errors
     /// When there is no worker to run it; what the code does wrong is part of the outcome.
-    pub async fn call(&self, organization_id: &str, call: Call) -> Result<Outcome, SandboxError> {
-        let mut outcomes = self.call_all(organization_id, vec![call]).await?;
+    pub async fn call(
+        &self,
+        organization_id: &str,
+        call: Call,
+        mut hear: impl FnMut(LogLine) + Send,
+    ) -> Result<Outcome, SandboxError> {
+        let mut outcomes = self.run(organization_id, &[call], &mut hear).await?;
         Ok(outcomes
             .pop()
             .unwrap_or_else(|| Failure::error("the code did not run").into()))
     }
 
-    /// Runs calls that do not depend on each other, one after the other. Gives an outcome for each, in order. Dropping
-    /// the future kills what runs.
+    /// Runs calls that do not depend on each other, one after the other. Gives an outcome for each, in order. Nobody
+    /// hears what they write to the console. Dropping the future kills what runs.
     ///
     /// # Errors
     /// When there is no worker to run them.
     pub async fn call_all(
         &self,
         organization_id: &str,
-        calls: Vec<Call>,
+        calls: &[Call],
+    ) -> Result<Vec<Outcome>, SandboxError> {
+        self.run(organization_id, calls, &mut |_line| {}).await
+    }
+
+    async fn run(
+        &self,
+        organization_id: &str,
+        calls: &[Call],
+        hear: Hear<'_>,
     ) -> Result<Vec<Outcome>, SandboxError> {
         let calls: Vec<Encoded> = calls.iter().map(Encoded::of).collect();
         let _turn = self.shared.turn(organization_id).await?;
         let mut outcomes = Vec::with_capacity(calls.len());
         while outcomes.len() < calls.len() {
             let worker = self.shared.worker(organization_id).await?;
-            if let Some(worker) = work(worker, &calls[outcomes.len()..], &mut outcomes).await {
+            if let Some(worker) = work(worker, &calls[outcomes.len()..], &mut outcomes, hear).await {
                 self.shared.rest(organization_id, worker);
             }
         }
         Ok(outcomes)
     }
 }
+
+/// Hears the console output of calls.
+type Hear<'a> = &'a mut (dyn FnMut(LogLine) + Send);
 
 /// A call as it is sent.
 struct Encoded {
@@ -195,7 +214,12 @@ impl Encoded {
 }
 
 /// Lets a worker run calls, as many as fit into one request. Gives it back if it may go on with others.
-async fn work(mut worker: Worker, calls: &[Encoded], outcomes: &mut Vec<Outcome>) -> Option<Worker> {
+async fn work(
+    mut worker: Worker,
+    calls: &[Encoded],
+    outcomes: &mut Vec<Outcome>,
+    hear: Hear<'_>,
+) -> Option<Worker> {
     let mut room = MAX_REQUEST;
     let fitting = calls.iter().take_while(|call| {
         let fits = call.json.is_some() && call.size() <= room;
@@ -218,7 +242,7 @@ async fn work(mut worker: Worker, calls: &[Encoded], outcomes: &mut Vec<Outcome>
             if let Some(frame) = unsent.take() {
                 worker.send(&frame).await?;
             }
-            worker.answer().await
+            worker.answer(hear).await
         });
         let answered = answered.await;
         worker.busy += began.elapsed();
@@ -230,8 +254,8 @@ async fn work(mut worker: Worker, calls: &[Encoded], outcomes: &mut Vec<Outcome>
                     return None;
                 }
             }
-            Ok(Err(_)) => {
-                outcomes.push(worker.cause_of_death(call.limit_ms).await.into());
+            Ok(Err(error)) => {
+                outcomes.push(worker.cause_of_death(&error, call.limit_ms).await.into());
                 return None;
             }
             Err(_elapsed) => {
@@ -249,11 +273,7 @@ fn outcome(answer: Answer<Box<RawValue>>, process_id: Option<u32>) -> Outcome {
         End::Returned(json) => serde_json::from_str(json.get())
             .map_err(|error| Failure::error(format!("the result cannot be used as JSON: {error}"))),
     };
-    Outcome {
-        result,
-        log: answer.log,
-        process_id,
-    }
+    Outcome { result, process_id }
 }
 
 fn too_much() -> Failure {

@@ -3,7 +3,7 @@
 //! One thread starts all of them and waits for those that end. It lives as long as anybody can use a worker: the kernel
 //! kills a worker when the thread that started it is gone, so none outlives this process, whatever way that ends.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as Socket;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -12,19 +12,22 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use engine::event::LogLine;
 use serde_json::value::RawValue;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::message::{Answer, Failure, Hello, MAX_ANSWER};
+use super::message::{Answer, Failure, Hello, MAX_SAID, Said};
 use super::{frame, worker};
 
 /// How long a worker may take to get ready.
 const READY_WITHIN: Duration = Duration::from_secs(10);
 /// Most bytes of a worker's first word.
 const MAX_HELLO: usize = 64 << 10;
+/// Most bytes of its last ones.
+const MAX_LAST_WORDS: u64 = 4 << 10;
 
 /// Asks the thread that keeps workers. Cheap to clone.
 #[derive(Clone)]
@@ -35,13 +38,21 @@ pub(super) struct Keeper {
 enum Order {
     Start(oneshot::Sender<io::Result<(Child, Socket)>>),
     /// Wait for one that is ending.
-    Bury(Child, Option<oneshot::Sender<ExitStatus>>),
+    Bury(Child, Option<oneshot::Sender<Death>>),
+}
+
+/// How a worker ended.
+struct Death {
+    status: ExitStatus,
+    /// What its runtime or its JavaScript engine said of it; the code it ran cannot.
+    last_words: String,
 }
 
 /// A worker. It is killed when it is dropped.
 pub(super) struct Worker {
     child: Option<Child>,
-    socket: UnixStream,
+    /// Buffered, because a frame is read in two parts.
+    socket: BufReader<UnixStream>,
     keeper: Keeper,
     /// How long it has been running calls.
     pub(super) busy: Duration,
@@ -62,7 +73,8 @@ impl Keeper {
                         Order::Bury(mut child, reply) => {
                             let ended = child.wait();
                             if let (Ok(status), Some(reply)) = (ended, reply) {
-                                let _gone = reply.send(status);
+                                let last_words = last_words(&mut child);
+                                let _gone = reply.send(Death { status, last_words });
                             }
                         }
                     }
@@ -79,7 +91,7 @@ impl Keeper {
         let (child, socket) = started.await.map_err(|_| gone())??;
         let mut worker = Worker {
             child: Some(child),
-            socket: UnixStream::from_std(socket)?,
+            socket: BufReader::new(UnixStream::from_std(socket)?),
             keeper: self.clone(),
             busy: Duration::ZERO,
         };
@@ -100,7 +112,7 @@ fn start(program: &PathBuf) -> io::Result<(Child, Socket)> {
         .current_dir("/")
         .stdin(OwnedFd::from(theirs.try_clone()?))
         .stdout(OwnedFd::from(theirs))
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         // What a terminal sends to the server is not for its workers.
         .process_group(0)
         .spawn()?;
@@ -123,36 +135,69 @@ impl Worker {
         self.socket.write_all(frame).await
     }
 
-    /// Waits for the next answer.
-    pub(super) async fn answer(&mut self) -> io::Result<Answer<Box<RawValue>>> {
-        let bytes = frame::receive(&mut self.socket, MAX_ANSWER).await?;
-        Ok(serde_json::from_slice(&bytes)?)
+    /// Waits for the next answer; what the call writes until then is heard as it comes.
+    pub(super) async fn answer(
+        &mut self,
+        hear: &mut (dyn FnMut(LogLine) + Send),
+    ) -> io::Result<Answer<Box<RawValue>>> {
+        let mut room = MAX_SAID;
+        loop {
+            let bytes = frame::receive(&mut self.socket, room).await?;
+            room -= bytes.len();
+            match serde_json::from_slice(&bytes)? {
+                Said::Wrote(line) => hear(line),
+                Said::Ended(answer) => return Ok(answer),
+            }
+        }
     }
 
-    /// Why a worker ended that was running a call.
-    pub(super) async fn cause_of_death(mut self, limit_ms: u64) -> Failure {
-        let Some(mut child) = self.child.take() else {
-            return crashed();
+    /// Why a worker cannot be spoken to any more that was running a call.
+    pub(super) async fn cause_of_death(mut self, error: &io::Error, limit_ms: u64) -> Failure {
+        let has_ended = matches!(
+            error.kind(),
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+        );
+        let Some(child) = self.child.take_if(|_| has_ended) else {
+            tracing::error!(%error, "a process for user code does not keep to the protocol and is killed");
+            return Failure::crashed();
         };
-        // It has ended, or it will not be listened to any more.
-        let _ended = child.kill();
-        let (reply, status) = oneshot::channel();
-        let ordered = self.keeper.orders.send(Order::Bury(child, Some(reply)));
-        let signal = match ordered {
-            Ok(()) => status.await.ok().and_then(|status| status.signal()),
-            Err(_) => None,
-        };
-        match signal {
-            Some(libc::SIGXCPU) => Failure::timeout(limit_ms),
-            // Without memory an allocation aborts; a machine without memory kills.
-            Some(libc::SIGABRT | libc::SIGKILL) => Failure::memory(),
-            _ => crashed(),
+        let (reply, death) = oneshot::channel();
+        let _thread_gone = self.keeper.orders.send(Order::Bury(child, Some(reply)));
+        match death.await {
+            Ok(death) => death.failure(limit_ms),
+            Err(_) => Failure::crashed(),
         }
     }
 }
 
-fn crashed() -> Failure {
-    Failure::error("the code made the JavaScript engine fail")
+impl Death {
+    /// What it means for the call that ran.
+    fn failure(&self, limit_ms: u64) -> Failure {
+        let last_words = self.last_words.trim_end();
+        match self.status.signal() {
+            Some(libc::SIGXCPU) => Failure::timeout(limit_ms),
+            // Nobody here killed it.
+            Some(libc::SIGKILL) => {
+                tracing::warn!("a process for user code was killed from outside");
+                Failure::killed()
+            }
+            // What Rust says before it aborts for want of memory.
+            Some(libc::SIGABRT) if last_words.starts_with("memory allocation of ") => Failure::memory(),
+            _ => {
+                tracing::error!(status = %self.status, last_words, "a process for user code crashed");
+                Failure::crashed()
+            }
+        }
+    }
+}
+
+fn last_words(child: &mut Child) -> String {
+    let mut words = Vec::new();
+    if let Some(stderr) = child.stderr.take() {
+        // Whatever could be read is all there is.
+        let _partly = stderr.take(MAX_LAST_WORDS).read_to_end(&mut words);
+    }
+    String::from_utf8_lossy(&words).into_owned()
 }
 
 impl Drop for Worker {
@@ -160,6 +205,36 @@ impl Drop for Worker {
         if let Some(mut child) = self.child.take() {
             let _ended = child.kill();
             let _thread_gone = self.keeper.orders.send(Order::Bury(child, None));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_death_has_the_cause_that_it_shows() {
+        // A raw status is the signal, or the exit code in the byte above.
+        let death = |status: i32, last_words: &str| Death {
+            status: ExitStatus::from_raw(status),
+            last_words: last_words.to_owned(),
+        };
+        for (death, expected) in [
+            (death(libc::SIGXCPU, ""), Failure::timeout(5)),
+            (death(libc::SIGKILL, ""), Failure::killed()),
+            (
+                death(libc::SIGABRT, "memory allocation of 64 bytes failed\n"),
+                Failure::memory(),
+            ),
+            (
+                death(libc::SIGABRT, "quickjs.c:1: f: Assertion `x' failed.\n"),
+                Failure::crashed(),
+            ),
+            (death(libc::SIGSEGV, ""), Failure::crashed()),
+            (death(1 << 8, ""), Failure::crashed()),
+        ] {
+            assert_eq!(death.failure(5), expected, "{}", death.status);
         }
     }
 }

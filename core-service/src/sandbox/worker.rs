@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::confinement::confine;
 use super::frame;
 use super::interpreter::Interpreter;
-use super::message::{Call, Hello, Request};
+use super::message::{Call, Hello, Request, Said};
 
 /// The hidden subcommand that makes this binary a worker.
 pub const COMMAND: &str = "sandbox-worker";
@@ -24,7 +24,7 @@ pub fn main(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Option<E
     arguments.next().filter(|command| command == COMMAND)?;
     let ended = match arguments.next() {
         Some(flag) if flag == PROBE => probe(&mut io::stdout()),
-        _ => serve(&mut BufReader::new(io::stdin()), &mut io::stdout()),
+        _ => serve(&mut BufReader::new(io::stdin())),
     };
     Some(match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -33,12 +33,12 @@ pub fn main(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Option<E
     })
 }
 
-fn serve(input: &mut impl Read, output: &mut impl Write) -> io::Result<()> {
+fn serve(input: &mut impl Read) -> io::Result<()> {
     let missing = confine();
-    frame::write(output, &Hello { missing })?;
+    frame::write(&mut io::stdout(), &Hello { missing })?;
     loop {
         // Made while nobody waits for it.
-        let mut ready = Some(Interpreter::new().map_err(io::Error::other)?);
+        let mut ready = Some(interpreter()?);
         let bytes = match frame::read(input) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
@@ -49,17 +49,30 @@ fn serve(input: &mut impl Read, output: &mut impl Write) -> io::Result<()> {
         for call in &request.calls {
             let interpreter = match ready.take() {
                 Some(interpreter) => interpreter,
-                None => Interpreter::new().map_err(io::Error::other)?,
+                None => self::interpreter()?,
             };
             let (answer, used) = interpreter.run(call);
-            frame::write(output, &answer)?;
-            if answer.is_last {
+            let is_last = answer.is_last;
+            say(&Said::Ended(answer))?;
+            if is_last {
                 // Nothing of it is touched again, not even to free it.
                 std::mem::forget(used);
                 return Ok(());
             }
         }
     }
+}
+
+fn interpreter() -> io::Result<Interpreter> {
+    let told = |line| {
+        // If nobody listens any more, the end of the call cannot be told either.
+        let _unheard = say(&Said::Wrote(line));
+    };
+    Interpreter::new(told).map_err(io::Error::other)
+}
+
+fn say(said: &Said<Box<RawValue>>) -> io::Result<()> {
+    frame::write(&mut io::stdout(), said)
 }
 
 /// Confines itself, tries what a worker must not be able to do, and says as JSON what came of it.

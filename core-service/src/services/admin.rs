@@ -3,9 +3,10 @@
 use contract::access::Operator;
 use contract::json::Words as _;
 use contract::v1::{self, ErrorReason, Scope, limit};
+use wire::api_key::ApiKeyText;
 
 use super::{Services, service};
-use crate::auth::{ApiKeyText, Authorized};
+use crate::auth::Authorized;
 use crate::bootstrap::all_scopes;
 use crate::clock;
 use crate::error::{Error, Result};
@@ -55,7 +56,7 @@ impl Admin {
             organization_id: founded.organization_id,
             owner_user_id: founded.owner_user_id,
             team_id: founded.team_id,
-            api_key: key.text().expose().to_owned(),
+            api_key: key.text().to_owned(),
         })
     }
 
@@ -104,6 +105,9 @@ impl Admin {
             credits: request.credits.map_or(before.credits, number),
             read_rpm: request.read_rpm.map_or(before.read_rpm, number),
             write_rpm: request.write_rpm.map_or(before.write_rpm, number),
+            retention_days: request.retention_days.map_or(before.retention_days, number),
+            retention_runs: request.retention_runs.map_or(before.retention_runs, number),
+            activity_days: request.activity_days.map_or(before.activity_days, number),
         };
         store.put_plan(&caller.actor(), &plan).await?;
         self.forget();
@@ -159,7 +163,7 @@ impl Admin {
         let id = store.create_api_key(&caller.actor(), &new).await?;
         Ok(v1::CreateApiKeyResponse {
             id,
-            api_key: key.text().expose().to_owned(),
+            api_key: key.text().to_owned(),
         })
     }
 

@@ -62,6 +62,7 @@ impl Catalog {
         }
         let app = self.services.apps.find(app_id);
         let found = app.and_then(|app| Some((app, app.module(module_id)?)));
+        let found = found.filter(|(_, module)| module.is_offered());
         let (app, module) = found.ok_or_else(|| Error::not_found("module"))?;
         Ok(v1::GetModuleResponse {
             data: Some(module_spec(app, module)?),
@@ -81,8 +82,13 @@ impl Catalog {
     }
 }
 
+/// The modules that nodes can be made of.
+fn offered(app: &App) -> impl Iterator<Item = &Module> {
+    app.modules.iter().filter(|module| module.is_offered())
+}
+
 fn searched_app(app: &App) -> Searched<'_> {
-    let modules = &app.modules;
+    let modules: Vec<&Module> = offered(app).collect();
     Searched {
         names: vec![&app.id, &app.name],
         texts: app.description.iter().map(String::as_str).collect(),
@@ -155,7 +161,7 @@ fn shown_app(app: &App) -> v1::CatalogApp {
         app_id: app.id.clone(),
         name: app.name.clone(),
         description: app.description.clone(),
-        modules: app.modules.iter().map(module).collect(),
+        modules: offered(app).map(module).collect(),
         connections: app.connections.iter().map(connection).collect(),
         rpcs: app.rpcs.iter().map(rpc).collect(),
     }
@@ -165,7 +171,7 @@ fn connection(connection: &Connection) -> v1::CatalogConnection {
     v1::CatalogConnection {
         id: connection.id.clone(),
         label: connection.label.clone(),
-        r#type: connection.connection_type.clone(),
+        r#type: connection.connection_type.as_str().to_owned(),
         fields: connection.fields.iter().map(module_field).collect(),
     }
 }
@@ -212,7 +218,7 @@ fn module_spec(app: &App, module: &Module) -> Result<v1::ModuleSpec> {
         meta: Some(graph::object(&meta)?),
         mappable_fields: fields(true),
         static_fields: fields(false),
-        emits_multiple_bundles: false,
+        emits_multiple_bundles: module.emits_several(),
         requires_connection: module.connection == ConnectionNeed::Required,
     })
 }

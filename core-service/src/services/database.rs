@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use contract::scope::{DatabaseRead, DatabaseWrite};
 use contract::v1;
+use wire::cursor::Pages;
 
-use super::cursor::Pages;
 use super::reference::unresolvable;
 use super::{Services, cut, page_size, service};
 use crate::auth::Authorized;

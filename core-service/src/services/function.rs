@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use contract::scope::{FunctionRead, FunctionWrite};
 use contract::v1::{self, ErrorReason};
 use contract::validation::Violation;
+use wire::cursor::Pages;
 
 use super::change::Change;
-use super::cursor::Pages;
 use super::reference::unresolvable;
 use super::{Services, given, page_size, service};
 use crate::auth::{Authorized, Call, KeyHolder};

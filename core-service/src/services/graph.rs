@@ -3,7 +3,6 @@
 use contract::v1;
 use engine::graph::{Edge, EdgeType, FrozenGraph, Graph, Node};
 use engine::problem::Problem;
-use serde_json::{Map, Value};
 
 use contract::v1::ErrorReason;
 use contract::validation::Violation;
@@ -77,46 +76,6 @@ pub(super) fn object(value: &impl serde::Serialize) -> Result<v1::JsonObject> {
 
 fn text(value: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(Error::internal)
-}
-
-/// The object that a message carries as text; gRPC callers may send anything there.
-///
-/// # Errors
-/// When it is not a JSON object.
-pub(super) fn read_object(object: Option<&v1::JsonObject>, path: &str) -> Result<Map<String, Value>> {
-    match object
-        .map(|object| object.json.as_str())
-        .filter(|json| !json.is_empty())
-    {
-        None => Ok(Map::new()),
-        Some(json) => match read_text(json, path)? {
-            Value::Object(members) => Ok(members),
-            _ => Err(Error::invalid(path, "must be an object")),
-        },
-    }
-}
-
-/// The value that a message carries as text; nothing for null.
-///
-/// # Errors
-/// When it is not JSON.
-pub(super) fn read_value(value: Option<&v1::JsonValue>, path: &str) -> Result<Option<Value>> {
-    match value
-        .map(|value| value.json.as_str())
-        .filter(|json| !json.is_empty())
-    {
-        None => Ok(None),
-        Some(json) => Ok(Some(read_text(json, path)?).filter(|value| !value.is_null())),
-    }
-}
-
-fn read_text(json: &str, path: &str) -> Result<Value> {
-    let refuse = |inner: &str, message: String| match inner {
-        "" => Error::invalid(path, message),
-        inner => Error::invalid(format!("{path}.{inner}"), message),
-    };
-    contract::json::check(json.as_bytes()).map_err(|error| refuse(&error.path, error.message))?;
-    serde_json::from_str(json).map_err(|error| refuse("", error.to_string()))
 }
 
 /// The refusal of a graph, naming every problem's nodes and edges.

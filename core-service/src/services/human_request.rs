@@ -3,8 +3,8 @@
 use contract::json::Words as _;
 use contract::scope::WorkflowRead;
 use contract::v1;
+use wire::cursor::Pages;
 
-use super::cursor::Pages;
 use super::{Services, given, page_size, service};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
@@ -46,17 +46,19 @@ impl HumanRequests {
             .list_human_requests(caller.organization_id(), &filter, after.as_deref(), size + 1)
             .await?;
         let next_cursor = pages.cut(&mut rows, size, |last| last.id.clone());
+        // The link takes an answer from whoever has it.
+        let may_answer = caller.may(v1::Scope::WorkflowWrite);
         let data = rows
             .into_iter()
-            .map(|row| self.shown(row))
+            .map(|row| self.shown(row, may_answer))
             .collect::<Result<_>>()?;
         Ok(v1::ListHumanRequestsResponse { data, next_cursor })
     }
 
-    fn shown(&self, request: HumanRequest) -> Result<v1::HumanRequest> {
+    fn shown(&self, request: HumanRequest, with_link: bool) -> Result<v1::HumanRequest> {
         let question = people::question(&request).map_err(Error::internal)?;
         Ok(v1::HumanRequest {
-            answer_url: self.services.people.url(&request.id),
+            answer_url: with_link.then(|| self.services.people.url(&request.id)),
             id: request.id,
             workflow_id: request.workflow_id,
             run_id: request.run_id,

@@ -4,8 +4,8 @@ use contract::access::AdminOnly;
 use contract::json::Words as _;
 use contract::scope::InvitationRead;
 use contract::v1;
+use wire::cursor::Pages;
 
-use super::cursor::Pages;
 use super::{Services, page_size, service};
 use crate::auth::Authorized;
 use crate::error::Result;

@@ -10,7 +10,6 @@ mod callable;
 mod catalog;
 mod change;
 mod credential;
-mod cursor;
 mod database;
 mod folder;
 mod function;

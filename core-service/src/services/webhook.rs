@@ -4,8 +4,8 @@ use contract::scope::{WebhookWrite, WorkflowRead, WorkflowWrite};
 use contract::v1::{self, ErrorReason};
 use engine::graph::Node;
 use engine::kinds::WebhookSettings;
+use wire::cursor::Pages;
 
-use super::cursor::Pages;
 use super::{Services, given, graph, page_size, service};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};

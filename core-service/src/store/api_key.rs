@@ -6,7 +6,7 @@ use super::activity::{Actor, Entry, record};
 use super::database::Session;
 use super::organization::ORGANIZATION_COLUMNS;
 use super::plan::PLAN_COLUMNS;
-use super::value::{Row, values};
+use super::value::{Row, Value, values};
 use super::{Organization, Role, Store, StoreError};
 use crate::{clock, id};
 
@@ -121,16 +121,32 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn find_by_hash(&self, hash: &[u8]) -> Result<Option<Authentication>, StoreError> {
+        self.authentication("k.hash", Value::from(hash)).await
+    }
+
+    /// The key with this id, as [`Store::find_by_hash`] gives it.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn find_by_key_id(&self, key_id: &str) -> Result<Option<Authentication>, StoreError> {
+        self.authentication("k.id", Value::from(key_id)).await
+    }
+
+    async fn authentication(
+        &self,
+        column: &'static str,
+        value: Value<'_>,
+    ) -> Result<Option<Authentication>, StoreError> {
         let sql = format!(
             "SELECT k.id AS key_id, k.user_id AS user_id, k.scopes AS scopes, k.created_at AS key_created_at,
                  k.expires_at AS expires_at, k.revoked_at AS revoked_at, u.role AS role,
                  {ORGANIZATION_COLUMNS}, {PLAN_COLUMNS}
              FROM api_keys k JOIN users u ON u.id = k.user_id
                  JOIN organizations o ON o.id = k.organization_id JOIN plans p ON p.id = o.plan_id
-             WHERE k.hash = $1"
+             WHERE {column} = $1"
         );
         let mut session = self.database.read().await?;
-        let Some(row) = session.row(AssertSqlSafe(sql), &values![hash]).await? else {
+        let Some(row) = session.row(AssertSqlSafe(sql), &[value]).await? else {
             return Ok(None);
         };
         Ok(Some(Authentication {

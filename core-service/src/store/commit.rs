@@ -7,10 +7,12 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::database::Session;
 use super::dialect::{BatchStatement, Kind};
+use super::payload::{Payload, insert_payloads};
 use super::process::Lease;
-use super::run_batch::{BatchOutcome, ChangeOutcome, CreateOutcome, NewRun, Payload, RunBatch, RunChange};
+use super::run_batch::{BatchOutcome, ChangeOutcome, CreateOutcome, NewRun, RunBatch, RunChange};
 use super::value::Value;
 use super::{Store, StoreError, Topic, activity, credit, ending, human_request, idempotency, schedule};
+use crate::failpoint::Boundary;
 
 /// A refused or failed commit. Nothing of the batch was written, except that after
 /// [`StoreError::Unavailable`] during the commit itself the outcome is unknown.
@@ -35,12 +37,13 @@ impl Store {
         let mut outcome = batch.accepted();
         schedule::take_ticks(&mut transaction, &batch.creates, &mut outcome.creates).await?;
         idempotency::claim_keys(&mut transaction, &batch.creates, &mut outcome.creates).await?;
+        ending::refuse_orphans(&mut transaction, &batch.creates, &mut outcome.creates).await?;
         let held = credit::settle(&mut transaction, batch, &mut outcome).await?;
         idempotency::release_keys(&mut transaction, &batch.creates, &mut outcome.creates).await?;
 
         let created = created(batch, &outcome);
         let changed = changed(batch, &outcome);
-        insert_payloads(&mut transaction, &batch.payloads).await?;
+        insert_payloads(&mut transaction, &referred(batch, &created, &changed)).await?;
         insert_runs(&mut transaction, lease, &created, &held).await?;
         insert_segments(&mut transaction, &created, &changed).await?;
         write_timers(&mut transaction, &created, &changed).await?;
@@ -51,7 +54,7 @@ impl Store {
         let further = changed.iter().map(|change| (&change.run_id, &change.activity));
         activity::record_of_runs(&mut transaction, first.chain(further)).await?;
         let has_endings = ending::insert_endings(&mut transaction, &created, &changed).await?;
-        transaction.commit().await?;
+        transaction.commit_at(&boundaries(&created, &changed)).await?;
         if has_endings {
             self.notifier.wake_own(Topic::Endings);
         }
@@ -72,6 +75,63 @@ fn changed<'a>(batch: &'a RunBatch, outcome: &BatchOutcome) -> Vec<&'a RunChange
     outcomes
         .filter(|(_, outcome)| **outcome == ChangeOutcome::Written)
         .map(|(change, _)| change)
+        .collect()
+}
+
+/// The payloads of what is written.
+fn referred<'a>(batch: &'a RunBatch, created: &[&NewRun], changed: &[&RunChange]) -> Vec<&'a Payload> {
+    if batch.payloads.is_empty() {
+        return Vec::new();
+    }
+    let first = created.iter().map(|run| run.id.as_str());
+    let further = changed.iter().map(|change| change.run_id.as_str());
+    let written: HashSet<&str> = first.chain(further).collect();
+    let payloads = batch.payloads.iter();
+    payloads
+        .filter(|payload| written.contains(payload.run_id.as_str()))
+        .collect()
+}
+
+/// What the commit of a batch makes durable. Nobody asks in a release build.
+fn boundaries(created: &[&NewRun], changed: &[&RunChange]) -> Vec<Boundary> {
+    if !cfg!(debug_assertions) {
+        return Vec::new();
+    }
+    let of_start = |run: &&NewRun| {
+        let begins = if run.tick.is_some() {
+            Boundary::Fire
+        } else {
+            Boundary::Start
+        };
+        let further = [
+            (run.summary.finished_at.is_some(), Boundary::End),
+            (run.ending.is_some(), Boundary::Ending),
+            (!run.timers.is_empty(), Boundary::Sleep),
+        ];
+        [(true, begins)].into_iter().chain(further)
+    };
+    let of_change = |change: &&RunChange| {
+        let ends = change
+            .summary
+            .as_ref()
+            .is_some_and(|summary| summary.finished_at.is_some());
+        let answers = !change.requests_closed.is_empty() || !change.signals_done.is_empty();
+        [
+            (!ends && !change.segments.is_empty(), Boundary::Segment),
+            (!change.set_timers.is_empty(), Boundary::Sleep),
+            (!change.requests_opened.is_empty(), Boundary::Ask),
+            (answers, Boundary::Answer),
+            (ends, Boundary::End),
+            (change.ending.is_some(), Boundary::Ending),
+            (change.restarts, Boundary::Restart),
+        ]
+    };
+    let crossed = created
+        .iter()
+        .flat_map(of_start)
+        .chain(changed.iter().flat_map(of_change));
+    crossed
+        .filter_map(|(is_crossed, boundary)| is_crossed.then_some(boundary))
         .collect()
 }
 
@@ -170,31 +230,6 @@ async fn insert_segments(
     Ok(())
 }
 
-const INSERT_PAYLOADS: BatchStatement = BatchStatement {
-    columns: &[
-        ("organization_id", Kind::Text),
-        ("content_hash", Kind::Text),
-        ("payload", Kind::Bytes),
-    ],
-    tail: "INSERT INTO payloads (organization_id, content_hash, payload) SELECT v.* FROM v WHERE TRUE
-           ON CONFLICT (organization_id, content_hash) DO NOTHING",
-};
-
-async fn insert_payloads(session: &mut Session, payloads: &[Payload]) -> Result<(), StoreError> {
-    let rows: Vec<Value<'_>> = payloads
-        .iter()
-        .flat_map(|one| {
-            [
-                Value::from(&one.organization_id),
-                (&one.content_hash).into(),
-                (&one.payload).into(),
-            ]
-        })
-        .collect();
-    session.batch(&INSERT_PAYLOADS, &rows).await?;
-    Ok(())
-}
-
 const UPDATE_SUMMARIES: BatchStatement = BatchStatement {
     columns: &[
         ("id", Kind::Text),
@@ -206,10 +241,13 @@ const UPDATE_SUMMARIES: BatchStatement = BatchStatement {
         ("process_id", Kind::Text),
         ("parked", Kind::Boolean),
     ],
-    // A signal that arrived meanwhile keeps the run from being parked past it.
+    // A signal that arrived meanwhile keeps the run from being parked past it. A run that sleeps is past whatever its
+    // processes may have died of.
     tail: "UPDATE runs SET status = v.status, attempt_number = v.attempt_number, finished_at = v.finished_at,
                error = v.error, credits_used = v.credits_used, process_id = v.process_id,
-               parked = v.parked AND runs.pending_signals = 0
+               parked = v.parked AND runs.pending_signals = 0,
+               crashes = CASE WHEN v.parked THEN 0 ELSE runs.crashes END,
+               on_trial = runs.on_trial AND v.process_id IS NOT NULL
            FROM v WHERE runs.id = v.id",
 };
 

@@ -10,13 +10,17 @@ use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::sqlite::SqliteArguments;
-use sqlx::{AssertSqlSafe, PgConnection, PgPool, Postgres, SqlSafeStr, Sqlite, SqliteConnection, SqlitePool};
+use sqlx::{
+    AssertSqlSafe, Executor as _, PgConnection, PgPool, Postgres, SqlSafeStr, Sqlite, SqliteConnection,
+    SqlitePool,
+};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::StoreError;
 use super::batch::bind_arrays;
 use super::dialect::{BatchStatement, Dialect};
 use super::value::{Row, Value};
+use crate::failpoint::{self, Boundary, Side};
 
 /// One of the two databases, open.
 #[derive(Clone)]
@@ -44,15 +48,21 @@ impl Writer {
     }
 
     async fn begin(&mut self) -> Result<(), StoreError> {
-        if self.in_transaction {
-            // Refused when the abandoned transaction got as far as its commit; then there is nothing to undo.
-            let _nothing_to_undo = sqlx::query("ROLLBACK").execute(&mut self.connection).await;
-        }
+        self.abandon().await;
         self.in_transaction = true;
         sqlx::query("BEGIN IMMEDIATE")
             .execute(&mut self.connection)
             .await?;
         Ok(())
+    }
+
+    /// Undoes what a caller who was dropped has left half-way.
+    async fn abandon(&mut self) {
+        if self.in_transaction {
+            // Refused when the abandoned transaction got as far as its commit; then there is nothing to undo.
+            let _nothing_to_undo = sqlx::query("ROLLBACK").execute(&mut self.connection).await;
+            self.in_transaction = false;
+        }
     }
 
     async fn end(&mut self, statement: &'static str) -> Result<(), StoreError> {
@@ -62,12 +72,58 @@ impl Writer {
     }
 }
 
+/// A connection to PostgreSQL. One that is left in the middle of a statement or a transaction is closed.
+///
+/// The pool would ask it whether it still lives and, when it was cut off without a word, wait for ever for the answer,
+/// with one place fewer for everybody (sqlx issue 4349).
+pub(super) struct Pooled {
+    connection: PoolConnection<Postgres>,
+    /// A statement is under way.
+    is_busy: bool,
+    in_transaction: bool,
+}
+
+impl Pooled {
+    async fn acquire(pool: &PgPool) -> Result<Self, StoreError> {
+        Ok(Self {
+            connection: pool.acquire().await?,
+            is_busy: false,
+            in_transaction: false,
+        })
+    }
+
+    async fn begin(pool: &PgPool) -> Result<Self, StoreError> {
+        let mut begun = Self::acquire(pool).await?;
+        begun.in_transaction = true;
+        begun.is_busy = true;
+        begun.connection.execute("BEGIN").await?;
+        begun.is_busy = false;
+        Ok(begun)
+    }
+
+    async fn end(mut self, statement: &'static str) -> Result<(), StoreError> {
+        self.is_busy = true;
+        self.connection.execute(statement).await?;
+        self.is_busy = false;
+        self.in_transaction = false;
+        Ok(())
+    }
+}
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        if self.is_busy || self.in_transaction {
+            self.connection.close_on_drop();
+        }
+    }
+}
+
 impl Database {
     /// A connection for reading. It must not be held while waiting for anything but the database.
     pub(super) async fn read(&self) -> Result<Session, StoreError> {
         Ok(match self {
             Self::Sqlite { readers, .. } => Session::SqliteReader(readers.acquire().await?),
-            Self::Postgres(pool) => Session::Postgres(pool.acquire().await?),
+            Self::Postgres(pool) => Session::Postgres(Pooled::acquire(pool).await?),
         })
     }
 
@@ -79,8 +135,18 @@ impl Database {
                 writer.begin().await?;
                 Session::SqliteWriter(writer)
             }
-            Self::Postgres(pool) => Session::PostgresTransaction(pool.begin().await?),
+            Self::Postgres(pool) => Session::Postgres(Pooled::begin(pool).await?),
         }))
+    }
+
+    /// SQLite's writer outside of any transaction, for what can only be done there.
+    pub(super) async fn bare_writer(&self) -> Option<Session> {
+        let Self::Sqlite { writer, .. } = self else {
+            return None;
+        };
+        let mut writer = Arc::clone(writer).lock_owned().await;
+        writer.abandon().await;
+        Some(Session::SqliteWriter(writer))
     }
 
     pub(super) async fn close(&self) {
@@ -95,8 +161,7 @@ impl Database {
 pub(super) enum Session {
     SqliteReader(PoolConnection<Sqlite>),
     SqliteWriter(OwnedMutexGuard<Writer>),
-    Postgres(PoolConnection<Postgres>),
-    PostgresTransaction(sqlx::Transaction<'static, Postgres>),
+    Postgres(Pooled),
 }
 
 enum Connection<'a> {
@@ -108,17 +173,28 @@ impl Session {
     pub(super) fn dialect(&self) -> Dialect {
         match self {
             Self::SqliteReader(_) | Self::SqliteWriter(_) => Dialect::Sqlite,
-            Self::Postgres(_) | Self::PostgresTransaction(_) => Dialect::Postgres,
+            Self::Postgres(_) => Dialect::Postgres,
         }
     }
 
+    /// The connection, for a statement that is under way until `ended`.
     fn connection(&mut self) -> Connection<'_> {
         match self {
             Self::SqliteReader(connection) => Connection::Sqlite(connection),
             Self::SqliteWriter(writer) => Connection::Sqlite(&mut writer.connection),
-            Self::Postgres(connection) => Connection::Postgres(connection),
-            Self::PostgresTransaction(transaction) => Connection::Postgres(transaction),
+            Self::Postgres(pooled) => {
+                pooled.is_busy = true;
+                Connection::Postgres(&mut pooled.connection)
+            }
         }
+    }
+
+    /// The statement is over, whatever came of it.
+    fn ended<T>(&mut self, result: Result<T, sqlx::Error>) -> Result<T, StoreError> {
+        if let Self::Postgres(pooled) = self {
+            pooled.is_busy = false;
+        }
+        Ok(result?)
     }
 
     /// All rows of a query. The statement bounds their number.
@@ -128,16 +204,17 @@ impl Session {
         values: &[Value<'_>],
     ) -> Result<Vec<Row>, StoreError> {
         refuse_nul(values)?;
-        Ok(match self.connection() {
+        let rows = match self.connection() {
             Connection::Sqlite(connection) => {
-                let rows = bind_sqlite(sql, values).fetch_all(connection).await?;
-                rows.into_iter().map(Row::Sqlite).collect()
+                let rows = bind_sqlite(sql, values).fetch_all(connection).await;
+                rows.map(|rows| rows.into_iter().map(Row::Sqlite).collect())
             }
             Connection::Postgres(connection) => {
-                let rows = bind_postgres(sql, values).fetch_all(connection).await?;
-                rows.into_iter().map(Row::Postgres).collect()
+                let rows = bind_postgres(sql, values).fetch_all(connection).await;
+                rows.map(|rows| rows.into_iter().map(Row::Postgres).collect())
             }
-        })
+        };
+        self.ended(rows)
     }
 
     /// The only row of a query, if there is one.
@@ -147,16 +224,17 @@ impl Session {
         values: &[Value<'_>],
     ) -> Result<Option<Row>, StoreError> {
         refuse_nul(values)?;
-        Ok(match self.connection() {
-            Connection::Sqlite(connection) => bind_sqlite(sql, values)
-                .fetch_optional(connection)
-                .await?
-                .map(Row::Sqlite),
-            Connection::Postgres(connection) => bind_postgres(sql, values)
-                .fetch_optional(connection)
-                .await?
-                .map(Row::Postgres),
-        })
+        let row = match self.connection() {
+            Connection::Sqlite(connection) => {
+                let row = bind_sqlite(sql, values).fetch_optional(connection).await;
+                row.map(|row| row.map(Row::Sqlite))
+            }
+            Connection::Postgres(connection) => {
+                let row = bind_postgres(sql, values).fetch_optional(connection).await;
+                row.map(|row| row.map(Row::Postgres))
+            }
+        };
+        self.ended(row)
     }
 
     /// Runs a statement and gives the number of rows it changed.
@@ -166,16 +244,17 @@ impl Session {
         values: &[Value<'_>],
     ) -> Result<u64, StoreError> {
         refuse_nul(values)?;
-        Ok(match self.connection() {
-            Connection::Sqlite(connection) => bind_sqlite(sql, values)
-                .execute(connection)
-                .await?
-                .rows_affected(),
-            Connection::Postgres(connection) => bind_postgres(sql, values)
-                .execute(connection)
-                .await?
-                .rows_affected(),
-        })
+        let changed = match self.connection() {
+            Connection::Sqlite(connection) => {
+                let done = bind_sqlite(sql, values).execute(connection).await;
+                done.map(|done| done.rows_affected())
+            }
+            Connection::Postgres(connection) => {
+                let done = bind_postgres(sql, values).execute(connection).await;
+                done.map(|done| done.rows_affected())
+            }
+        };
+        self.ended(changed)
     }
 
     /// Runs a batch statement with each column as one array. Only PostgreSQL has arrays.
@@ -190,10 +269,13 @@ impl Session {
             statement,
             values,
         );
-        match self.connection() {
-            Connection::Postgres(connection) => Ok(query.execute(connection).await?.rows_affected()),
+        let changed = match self.connection() {
+            Connection::Postgres(connection) => {
+                query.execute(connection).await.map(|done| done.rows_affected())
+            }
             Connection::Sqlite(_) => Err(arrays_are_for_postgres()),
-        }
+        };
+        self.ended(changed)
     }
 
     /// As `execute_arrays`, with the rows the statement returns.
@@ -208,24 +290,23 @@ impl Session {
             statement,
             values,
         );
-        match self.connection() {
-            Connection::Postgres(connection) => Ok(query
+        let rows = match self.connection() {
+            Connection::Postgres(connection) => query
                 .fetch_all(connection)
-                .await?
-                .into_iter()
-                .map(Row::Postgres)
-                .collect()),
+                .await
+                .map(|rows| rows.into_iter().map(Row::Postgres).collect()),
             Connection::Sqlite(_) => Err(arrays_are_for_postgres()),
-        }
+        };
+        self.ended(rows)
     }
 
     /// Runs a script of several statements, as migrations are.
     pub(super) async fn script(&mut self, sql: &'static str) -> Result<(), StoreError> {
-        match self.connection() {
-            Connection::Sqlite(connection) => sqlx::raw_sql(sql).execute(connection).await.map(drop)?,
-            Connection::Postgres(connection) => sqlx::raw_sql(sql).execute(connection).await.map(drop)?,
-        }
-        Ok(())
+        let done = match self.connection() {
+            Connection::Sqlite(connection) => sqlx::raw_sql(sql).execute(connection).await.map(drop),
+            Connection::Postgres(connection) => sqlx::raw_sql(sql).execute(connection).await.map(drop),
+        };
+        self.ended(done)
     }
 }
 
@@ -238,17 +319,25 @@ impl Transaction {
     pub(super) async fn commit(self) -> Result<(), StoreError> {
         match self.0 {
             Session::SqliteWriter(mut writer) => writer.end("COMMIT").await,
-            Session::PostgresTransaction(transaction) => Ok(transaction.commit().await?),
-            Session::SqliteReader(_) | Session::Postgres(_) => Ok(()),
+            Session::Postgres(pooled) => pooled.end("COMMIT").await,
+            Session::SqliteReader(_) => Ok(()),
         }
+    }
+
+    /// As `commit`, where tests let a process die on either side.
+    pub(super) async fn commit_at(self, boundaries: &[Boundary]) -> Result<(), StoreError> {
+        failpoint::reach(Side::Before, boundaries);
+        self.commit().await?;
+        failpoint::reach(Side::After, boundaries);
+        Ok(())
     }
 
     /// Undoes the changes now rather than before the next transaction.
     pub(super) async fn rollback(self) -> Result<(), StoreError> {
         match self.0 {
             Session::SqliteWriter(mut writer) => writer.end("ROLLBACK").await,
-            Session::PostgresTransaction(transaction) => Ok(transaction.rollback().await?),
-            Session::SqliteReader(_) | Session::Postgres(_) => Ok(()),
+            Session::Postgres(pooled) => pooled.end("ROLLBACK").await,
+            Session::SqliteReader(_) => Ok(()),
         }
     }
 }
@@ -267,8 +356,8 @@ impl DerefMut for Transaction {
     }
 }
 
-fn arrays_are_for_postgres() -> StoreError {
-    StoreError::Internal(sqlx::Error::Protocol("SQLite has no arrays".to_owned()))
+fn arrays_are_for_postgres() -> sqlx::Error {
+    sqlx::Error::Protocol("SQLite has no arrays".to_owned())
 }
 
 fn refuse_nul(values: &[Value<'_>]) -> Result<(), StoreError> {

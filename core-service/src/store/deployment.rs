@@ -8,6 +8,7 @@ use super::ending::{ErrorTrigger, write_error_triggers};
 use super::graph::insert_graph;
 use super::organization::{ORGANIZATION_COLUMNS, Organization};
 use super::plan::PLAN_COLUMNS;
+use super::poll::{NewPoll, write_polls};
 use super::schedule::{self, Plan};
 use super::value::{Row, values};
 use super::workflow::{Workflow, load_for_update, record_workflow, write};
@@ -34,6 +35,8 @@ pub struct NewDeployment<'a> {
     pub graph: &'a Graph,
     /// The error triggers in it.
     pub error_triggers: &'a [ErrorTrigger],
+    /// The triggers in it that poll.
+    pub polls: &'a [NewPoll],
 }
 
 /// What came of a deploy.
@@ -168,12 +171,16 @@ impl Store {
         ];
         write(&mut transaction, &workflow, set, &more).await?;
         write_error_triggers(&mut transaction, organization_id, workflow_id, new.error_triggers).await?;
+        write_polls(&mut transaction, workflow_id, workflow.active, new.polls).await?;
         record_workflow(&mut transaction, actor, &workflow, "workflow.deployed", &[]).await?;
         let before = Plan::of(&workflow);
         workflow.deployment = Some(deployment.clone());
         let rescheduled = schedule::follow(&mut transaction, &workflow, &before).await?;
         transaction.commit().await?;
         self.announce_schedules(rescheduled).await;
+        if !new.polls.is_empty() {
+            self.announce_polls().await;
+        }
         Ok(Deploy::Deployed(deployment))
     }
 
@@ -195,6 +202,7 @@ impl Store {
         let set = "version_no = NULL, content_hash = NULL, deployed_at = NULL, deployed_draft_hash = NULL";
         write(&mut transaction, &workflow, set, &[]).await?;
         write_error_triggers(&mut transaction, organization_id, workflow_id, &[]).await?;
+        write_polls(&mut transaction, workflow_id, false, &[]).await?;
         record_workflow(&mut transaction, actor, &workflow, "workflow.undeployed", &[]).await?;
         let before = Plan::of(&workflow);
         workflow.deployment = None;

@@ -6,7 +6,7 @@
 
 use super::database::Session;
 use super::value::{Value, values};
-use super::{Store, StoreError};
+use super::{Store, StoreError, Swept};
 use crate::clock;
 
 /// The right of an execution to write, which it has once.
@@ -97,9 +97,12 @@ impl Store {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn delete_effects(&self, before: i64, limit: i64) -> Result<u64, StoreError> {
-        let mut transaction = self.database.write().await?;
-        let deleted = transaction
+    pub async fn delete_effects(&self, before: i64, limit: i64) -> Result<Swept, StoreError> {
+        let Some(mut sweep) = self.sweep().await? else {
+            return Ok(Swept::default());
+        };
+        let deleted = sweep
+            .transaction
             .execute(
                 "DELETE FROM effects WHERE key IN (
                      SELECT e.key FROM effects e WHERE e.created_at < $1
@@ -108,7 +111,6 @@ impl Store {
                 &values![before, limit],
             )
             .await?;
-        transaction.commit().await?;
-        Ok(deleted)
+        sweep.done(deleted).await
     }
 }

@@ -3,14 +3,17 @@
 //! A run that succeeds and that nobody waits for leaves nothing here; a failure does when its organization has an error
 //! trigger deployed.
 
+use std::collections::HashSet;
+
 use sqlx::AssertSqlSafe;
 
 use super::database::Session;
 use super::deployment::{LIVE_TABLES, LiveWorkflow, live_columns};
 use super::dialect::{BatchStatement, Kind};
-use super::run_batch::{NewRun, RunChange};
+use super::run_batch::{CreateOutcome, NewRun, RunChange};
 use super::value::{Row, Value, values};
 use super::{Store, StoreError};
+use crate::failpoint::Boundary;
 
 /// The end of a run, as part of the commit that ends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +102,43 @@ pub(super) async fn insert_endings(
     Ok(session.batch(&INSERT, &rows).await? > 0)
 }
 
+/// Refuses runs whose waiting run has ended: who tells of that end may have looked for them before. One that goes on
+/// cannot end before this transaction does.
+pub(super) async fn refuse_orphans(
+    session: &mut Session,
+    creates: &[NewRun],
+    outcomes: &mut [CreateOutcome],
+) -> Result<(), StoreError> {
+    let mut parents: Vec<&str> = creates
+        .iter()
+        .filter_map(|run| run.parent_run_id.as_deref())
+        .collect();
+    if parents.is_empty() {
+        return Ok(());
+    }
+    parents.sort_unstable();
+    parents.dedup();
+    let (one_of, lock) = (session.dialect().one_of(1), session.dialect().for_share());
+    let sql = format!("SELECT id FROM runs WHERE id {one_of} AND finished_at IS NULL ORDER BY id{lock}");
+    let rows = session
+        .rows(AssertSqlSafe(sql), &[Value::Texts(&parents)])
+        .await?;
+    let going_on = rows
+        .iter()
+        .map(|row| row.get("id"))
+        .collect::<Result<HashSet<String>, _>>()?;
+    for (run, outcome) in creates.iter().zip(outcomes) {
+        let is_orphan = run
+            .parent_run_id
+            .as_ref()
+            .is_some_and(|parent| !going_on.contains(parent));
+        if is_orphan && *outcome == CreateOutcome::Created {
+            *outcome = CreateOutcome::ParentEnded;
+        }
+    }
+    Ok(())
+}
+
 /// Replaces what is known of the error triggers of a workflow's deployed version.
 pub(super) async fn write_error_triggers(
     session: &mut Session,
@@ -173,7 +213,7 @@ impl Store {
             .rows(AssertSqlSafe(sql), &values![claim_ms, limit])
             .await?;
         let endings = rows.iter().map(Ending::from_row).collect::<Result<_, _>>()?;
-        transaction.commit().await?;
+        transaction.commit_at(&[Boundary::ClaimEndings]).await?;
         Ok(endings)
     }
 
@@ -189,7 +229,7 @@ impl Store {
                 &values![&ending.run_id, ending.attempt, ending.seq],
             )
             .await?;
-        transaction.commit().await
+        transaction.commit_at(&[Boundary::Told]).await
     }
 
     /// The error triggers of an organization's live workflows, by workflow and node.

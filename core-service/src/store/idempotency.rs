@@ -6,7 +6,7 @@ use super::database::Session;
 use super::dialect::{BatchStatement, Kind};
 use super::run_batch::{CreateOutcome, NewRun};
 use super::value::{Row, Value, values};
-use super::{Store, StoreError};
+use super::{Store, StoreError, Swept};
 use crate::clock;
 
 /// Organization, workflow, key.
@@ -171,23 +171,27 @@ pub(super) async fn release_keys(
     creates: &[NewRun],
     outcomes: &mut [CreateOutcome],
 ) -> Result<(), StoreError> {
-    let refused: HashMap<&str, Scope<'_>> = creates
+    let is_refused =
+        |outcome: &CreateOutcome| matches!(outcome, CreateOutcome::OutOfCredits | CreateOutcome::ParentEnded);
+    let refused: HashMap<&str, (Scope<'_>, CreateOutcome)> = creates
         .iter()
         .zip(outcomes.iter())
-        .filter(|(_, outcome)| **outcome == CreateOutcome::OutOfCredits)
-        .filter_map(|(run, _)| Some((run.id.as_str(), scope(run)?)))
+        .filter(|(_, outcome)| is_refused(outcome))
+        .filter_map(|(run, outcome)| Some((run.id.as_str(), (scope(run)?, outcome.clone()))))
         .collect();
     if refused.is_empty() {
         return Ok(());
     }
     for outcome in outcomes.iter_mut() {
-        if matches!(outcome, CreateOutcome::Replayed { run_id } if refused.contains_key(run_id.as_str())) {
-            *outcome = CreateOutcome::OutOfCredits;
+        if let CreateOutcome::Replayed { run_id } = outcome
+            && let Some((_, refusal)) = refused.get(run_id.as_str())
+        {
+            *outcome = refusal.clone();
         }
     }
     let rows: Vec<Value<'_>> = refused
         .iter()
-        .flat_map(|(run_id, scope)| values![scope.0, scope.1, scope.2, *run_id])
+        .flat_map(|(run_id, (scope, _))| values![scope.0, scope.1, scope.2, *run_id])
         .collect();
     session.batch(&RELEASE, &rows).await?;
     Ok(())
@@ -234,9 +238,12 @@ impl Store {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn delete_expired_keys(&self, now: i64, limit: i64) -> Result<u64, StoreError> {
-        let mut transaction = self.database.write().await?;
-        let deleted = transaction
+    pub async fn delete_expired_keys(&self, now: i64, limit: i64) -> Result<Swept, StoreError> {
+        let Some(mut sweep) = self.sweep().await? else {
+            return Ok(Swept::default());
+        };
+        let deleted = sweep
+            .transaction
             .execute(
                 "DELETE FROM idempotency_keys WHERE (organization_id, workflow_id, key) IN
                  (SELECT organization_id, workflow_id, key FROM idempotency_keys WHERE expires_at <= $1
@@ -244,7 +251,6 @@ impl Store {
                 &values![now, limit],
             )
             .await?;
-        transaction.commit().await?;
-        Ok(deleted)
+        sweep.done(deleted).await
     }
 }

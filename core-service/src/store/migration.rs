@@ -38,6 +38,9 @@ const MIGRATIONS: &[Migration] = &[
     migration!(10, "0010_credentials"),
     migration!(11, "0011_endings"),
     migration!(12, "0012_human_requests"),
+    migration!(13, "0013_retention"),
+    migration!(14, "0014_trials"),
+    migration!(15, "0015_polls"),
 ];
 
 /// The advisory lock that lets one node migrate while others wait ("switchyd" as a number).

@@ -7,6 +7,7 @@
 
 mod activity;
 mod api_key;
+mod backup;
 mod batch;
 mod commit;
 mod credential;
@@ -30,14 +31,20 @@ mod notify;
 mod open;
 mod organization;
 mod page;
+mod payload;
 mod plan;
+mod poll;
 mod process;
+mod retention;
 mod run;
 mod run_batch;
+mod run_list;
 mod schedule;
 mod setting;
 mod signal;
+mod space;
 mod structure;
+mod suspect;
 mod table;
 mod tag;
 mod team;
@@ -52,6 +59,7 @@ mod wrapped_key;
 
 pub use activity::{Activity, ActivityFilter, Actor};
 pub use api_key::{ApiKey, Authentication, NewApiKey};
+pub use backup::{BackupProgress, back_up};
 pub use commit::CommitError;
 pub use credential::{Credential, CredentialChange, CredentialStatus, NewCredential, NewLink};
 pub use deployment::{Deploy, Deployment, LiveWorkflow, NewDeployment};
@@ -70,12 +78,15 @@ pub use notify::{Notification, Subscription, Topic};
 pub use open::DatabaseUrl;
 pub use organization::{BillingStatus, Organization, OrganizationChange, Refusal};
 pub use page::Position;
+pub use payload::Payload;
 pub use plan::Plan;
+pub use poll::{DuePoll, NewPoll, Polled};
 pub use process::{ClaimCause, ClaimOne, ClaimedRun, Lease};
+pub use retention::{RetentionRule, Swept};
 pub use run::{Run, RunStatus};
 pub use run_batch::{
-    BatchOutcome, ChangeOutcome, CreateOutcome, Driver, IdempotencyKey, NewRun, Payload, RunActivity,
-    RunBatch, RunChange, RunSummary, Segment, SignalDone,
+    BatchOutcome, ChangeOutcome, CreateOutcome, Driver, IdempotencyKey, NewRun, RunActivity, RunBatch,
+    RunChange, RunSummary, Segment, SignalDone,
 };
 pub use schedule::{DueSchedule, NextWake, Pass, Tick};
 pub use signal::Signal;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use sqlx::postgres::{PgListener, PgPool};
+use sqlx::postgres::{PgListener, PgPool, PgPoolOptions};
 use tokio::sync::broadcast;
 
 use super::database::Database;
@@ -21,16 +21,19 @@ words! {
         Changed = "switchyard_changed",
         /// Schedules have changed.
         Schedules = "switchyard_schedules",
+        /// Triggers that poll have changed.
+        Polls = "switchyard_polls",
         /// Runs have ended that somebody has to be told of.
         Endings = "switchyard_endings",
     }
 }
 
-const TOPICS: [Topic; 5] = [
+const TOPICS: [Topic; 6] = [
     Topic::Ready,
     Topic::Signal,
     Topic::Changed,
     Topic::Schedules,
+    Topic::Polls,
     Topic::Endings,
 ];
 
@@ -69,6 +72,9 @@ pub(super) struct Notifier {
 /// Notifications that a slow subscriber may be behind.
 const BACKLOG: usize = 1_024;
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);
+/// How long nothing may be heard before the database is asked whether it is there, and how long it may take to say so.
+const ASK_AFTER: Duration = Duration::from_secs(10);
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 impl Notifier {
     /// Starts to listen, when there are other nodes to hear from. Ends with the pool.
@@ -137,10 +143,20 @@ async fn listen(pool: PgPool, sender: broadcast::Sender<Notification>) {
 }
 
 async fn listen_once(pool: &PgPool, sender: &broadcast::Sender<Notification>) -> Result<(), sqlx::Error> {
-    let mut listener = PgListener::connect_with(pool).await?;
+    // A connection of its own: one that was cut off takes no place from others.
+    let options = pool.connect_options().as_ref().clone();
+    let own = PgPoolOptions::new().max_connections(1).connect_lazy_with(options);
+    let mut listener = PgListener::connect_with(&own).await?;
     listener.listen_all(TOPICS.map(Topic::as_word)).await?;
     loop {
-        let heard = listener.recv().await?;
+        let heard = tokio::select! {
+            heard = listener.recv() => heard?,
+            () = tokio::time::sleep(ASK_AFTER) => {
+                ask(&mut listener).await?;
+                continue;
+            }
+            () = pool.close_event() => return Ok(()),
+        };
         if let Some(topic) = Topic::from_word(heard.channel()) {
             let _listeners = sender.send(Notification {
                 topic,
@@ -148,4 +164,11 @@ async fn listen_once(pool: &PgPool, sender: &broadcast::Sender<Notification>) ->
             });
         }
     }
+}
+
+/// Whether the database still answers: nothing else tells a connection that was cut off from one with nothing to say.
+async fn ask(listener: &mut PgListener) -> Result<(), sqlx::Error> {
+    let asked = tokio::time::timeout(ANSWER_WITHIN, sqlx::query("SELECT 1").execute(listener));
+    let silent = || sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
+    asked.await.map_err(|_elapsed| silent())?.map(drop)
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{
+    SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 use tokio::sync::Mutex;
 
@@ -21,6 +23,14 @@ pub enum DatabaseUrl {
     Sqlite(PathBuf),
     /// A PostgreSQL server and database: `postgres://user:password@host:port/database`.
     Postgres(String),
+}
+
+impl DatabaseUrl {
+    /// The SQLite file of a data directory.
+    #[must_use]
+    pub fn in_directory(data_dir: &Path) -> Self {
+        Self::Sqlite(data_dir.join("switchyard.db"))
+    }
 }
 
 impl FromStr for DatabaseUrl {
@@ -44,9 +54,12 @@ impl FromStr for DatabaseUrl {
 }
 
 /// How long to wait for a lock of another program (a backup, a shell) on the SQLite file.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a caller waits for a free connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long PostgreSQL waits, in milliseconds, for the next word of a transaction. One whose process was stopped or cut off
+/// in the middle keeps others from taking over its runs, for its locks are held until then.
+const SILENCE_MS: &str = "5000";
 const SQLITE_READERS: u32 = 8;
 const POSTGRES_CONNECTIONS: u32 = 20;
 /// Batch statements in their fixed sizes must all stay prepared.
@@ -94,7 +107,11 @@ async fn open_sqlite(path: &Path) -> Result<Database, StoreError> {
         .busy_timeout(BUSY_TIMEOUT)
         .statement_cache_capacity(STATEMENT_CACHE)
         .pragma("trusted_schema", "OFF");
+    // Lets a database that is new give space back in small steps; others stay as they were made. Not for readers: saying
+    // so takes the right to write.
     let mut writer = options
+        .clone()
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
         .connect()
         .await
         .map_err(|error| cannot_open(path, error))?;
@@ -142,6 +159,7 @@ async fn open_postgres(url: &str) -> Result<Database, StoreError> {
         .options([
             ("synchronous_commit", "on"),
             ("default_transaction_isolation", "read committed"),
+            ("idle_in_transaction_session_timeout", SILENCE_MS),
         ])
         .log_statements(tracing::log::LevelFilter::Trace);
     // Says what is wrong with the address before a pool starts to retry.

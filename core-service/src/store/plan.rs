@@ -27,6 +27,12 @@ pub struct Plan {
     pub read_rpm: Option<i64>,
     /// Write requests a minute and key.
     pub write_rpm: Option<i64>,
+    /// Days a run is kept after its end.
+    pub retention_days: Option<i64>,
+    /// Ended runs kept of each organization: those that ended last.
+    pub retention_runs: Option<i64>,
+    /// Days an entry of the activity feed is kept.
+    pub activity_days: Option<i64>,
 }
 
 impl Plan {
@@ -42,6 +48,9 @@ impl Plan {
             credits: row.get("plan_credits")?,
             read_rpm: row.get("read_rpm")?,
             write_rpm: row.get("write_rpm")?,
+            retention_days: row.get("retention_days")?,
+            retention_runs: row.get("retention_runs")?,
+            activity_days: row.get("activity_days")?,
         })
     }
 }
@@ -49,7 +58,8 @@ impl Plan {
 /// The columns of a plan `p` in a statement that may join other tables.
 pub(super) const PLAN_COLUMNS: &str = "p.id AS plan_id, p.api_access AS api_access, p.active AS plan_active, \
      p.custom_functions AS custom_functions, p.structures_created AS structures_created, p.seats AS seats, \
-     p.credits AS plan_credits, p.read_rpm AS read_rpm, p.write_rpm AS write_rpm";
+     p.credits AS plan_credits, p.read_rpm AS read_rpm, p.write_rpm AS write_rpm, \
+     p.retention_days AS retention_days, p.retention_runs AS retention_runs, p.activity_days AS activity_days";
 
 impl Store {
     /// A plan by its name.
@@ -72,12 +82,13 @@ impl Store {
         transaction
             .execute(
                 "INSERT INTO plans (id, api_access, active, custom_functions, structures_created, seats, credits,
-                     read_rpm, write_rpm)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                     read_rpm, write_rpm, retention_days, retention_runs, activity_days)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
                  ON CONFLICT (id) DO UPDATE SET api_access = excluded.api_access, active = excluded.active,
                      custom_functions = excluded.custom_functions, structures_created = excluded.structures_created,
                      seats = excluded.seats, credits = excluded.credits, read_rpm = excluded.read_rpm,
-                     write_rpm = excluded.write_rpm",
+                     write_rpm = excluded.write_rpm, retention_days = excluded.retention_days,
+                     retention_runs = excluded.retention_runs, activity_days = excluded.activity_days",
                 &values![
                     &plan.id,
                     plan.api_access,
@@ -88,6 +99,9 @@ impl Store {
                     plan.credits,
                     plan.read_rpm,
                     plan.write_rpm,
+                    plan.retention_days,
+                    plan.retention_runs,
+                    plan.activity_days,
                 ],
             )
             .await?;

@@ -8,8 +8,10 @@ use sqlx::AssertSqlSafe;
 use super::commit::CommitError;
 use super::database::{Session, Transaction};
 use super::run::{RUN_COLUMNS, Run};
+use super::suspect::SUSPECT;
 use super::value::values;
 use super::{Store, StoreError};
+use crate::failpoint::Boundary;
 use crate::id;
 
 /// The right of a process to write to its runs, until another takes it over.
@@ -35,7 +37,7 @@ pub struct ClaimedRun {
 /// How a run came to have no driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimCause {
-    /// Its process was lost while driving it; `crashes` counts that already.
+    /// Its process was lost while driving it; `crashes` counts that already, if the run was executing.
     TakenOver,
     /// It was released, or a due timer or a signal woke it.
     Ready,
@@ -83,6 +85,17 @@ impl Store {
         Ok(lease)
     }
 
+    /// The database's time, in epoch milliseconds.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn time(&self) -> Result<i64, StoreError> {
+        let mut session = self.database.read().await?;
+        let sql = format!("SELECT {} AS now", session.dialect().clock_ms());
+        let row = session.row(AssertSqlSafe(sql), &[]).await?;
+        row.ok_or(StoreError::NotFound("time"))?.get("now")
+    }
+
     /// Extends the lease by its duration from now.
     ///
     /// # Errors
@@ -111,22 +124,31 @@ impl Store {
     /// # Errors
     /// [`CommitError::LeaseLost`] when another process took over; when the database fails.
     pub async fn retire_process(&self, lease: &Lease) -> Result<(), CommitError> {
-        let mut transaction = self.fenced(lease).await?;
+        let mut transaction = self.database.write().await?;
+        // First, because it waits for commits under way: their runs, too, must be given up.
+        let deleted = transaction
+            .execute(
+                "DELETE FROM processes WHERE id = $1 AND epoch = $2 AND alive",
+                &values![&lease.process_id, lease.epoch],
+            )
+            .await?;
+        if deleted == 0 {
+            transaction.rollback().await?;
+            return Err(CommitError::LeaseLost);
+        }
         transaction
             .execute(
-                "UPDATE runs SET process_id = NULL, parked = FALSE WHERE process_id = $1 AND finished_at IS NULL",
+                "UPDATE runs SET process_id = NULL, parked = FALSE, on_trial = FALSE
+                 WHERE process_id = $1 AND finished_at IS NULL",
                 &values![&lease.process_id],
             )
             .await?;
-        transaction
-            .execute("DELETE FROM processes WHERE id = $1", &values![&lease.process_id])
-            .await?;
-        transaction.commit().await?;
+        transaction.commit_at(&[Boundary::Retire]).await?;
         Ok(())
     }
 
-    /// Claims up to `limit` runs that nobody drives: first those of processes whose lease expired, then those that
-    /// are ready, which includes runs with a timer due at `now` (epoch milliseconds).
+    /// Claims up to `limit` runs that nobody drives: first those of processes whose lease expired (suspects apart), then
+    /// those that are ready, which includes runs with a timer due at `now` (epoch milliseconds).
     ///
     /// # Errors
     /// [`CommitError::LeaseLost`] when this process was itself taken over; when the database fails.
@@ -137,12 +159,17 @@ impl Store {
         limit: i64,
     ) -> Result<Vec<ClaimedRun>, CommitError> {
         let mut transaction = self.fenced(lease).await?;
-        mark_expired(&mut transaction).await?;
+        mark_expired(&mut transaction, lease).await?;
         let mut claimed = take_over(&mut transaction, lease, limit).await?;
         let left = limit - i64::try_from(claimed.len()).unwrap_or(limit);
         wake_due(&mut transaction, now, left).await?;
         claimed.extend(take_ready(&mut transaction, lease, left).await?);
-        transaction.commit().await?;
+        let boundaries: &[Boundary] = if claimed.is_empty() {
+            &[]
+        } else {
+            &[Boundary::Claim]
+        };
+        transaction.commit_at(boundaries).await?;
         Ok(claimed)
     }
 
@@ -157,7 +184,7 @@ impl Store {
         run_id: &str,
     ) -> Result<ClaimOne, CommitError> {
         let mut transaction = self.fenced(lease).await?;
-        mark_expired(&mut transaction).await?;
+        mark_expired(&mut transaction, lease).await?;
         let known = transaction
             .row(
                 "SELECT 1 FROM runs WHERE id = $1 AND organization_id = $2",
@@ -181,7 +208,7 @@ impl Store {
             Some(row) => ClaimOne::Claimed(Box::new(Run::from_row(&row)?)),
             None => ClaimOne::DrivenElsewhere,
         };
-        transaction.commit().await?;
+        transaction.commit_at(&[Boundary::Wake]).await?;
         Ok(outcome)
     }
 
@@ -226,9 +253,11 @@ impl Store {
     /// A transaction that only a process whose lease still stands can commit: nobody can take it over before the end.
     pub(super) async fn fenced(&self, lease: &Lease) -> Result<Transaction, CommitError> {
         let mut transaction = self.database.write().await?;
-        let sql = match transaction.dialect().for_share() {
-            "" => "SELECT 1 FROM processes WHERE id = $1 AND epoch = $2 AND alive",
-            _ => "SELECT 1 FROM processes WHERE id = $1 AND epoch = $2 AND alive FOR SHARE",
+        let sql = match transaction.dialect().is_single_process() {
+            true => "SELECT 1 FROM processes WHERE id = $1 AND epoch = $2 AND alive",
+            // Keeps the row from being taken over, which locks it FOR UPDATE, but not from being renewed: share locks that
+            // follow one another for ever would.
+            false => "SELECT 1 FROM processes WHERE id = $1 AND epoch = $2 AND alive FOR KEY SHARE",
         };
         if transaction
             .row(sql, &values![&lease.process_id, lease.epoch])
@@ -242,25 +271,30 @@ impl Store {
     }
 }
 
-/// Raises the epoch of processes whose lease ran out. One that is committing at this instant is left for the next time.
-async fn mark_expired(session: &mut Session) -> Result<(), StoreError> {
+/// Raises the epoch of other processes whose lease ran out. One that is committing at this instant is left for the next
+/// time; one whose clock leaps must not take itself for lost.
+async fn mark_expired(session: &mut Session, own: &Lease) -> Result<(), StoreError> {
     let clock = session.dialect().clock_ms();
     let lock = session.dialect().skip_locked();
     let sql = format!(
         "UPDATE processes SET alive = FALSE, epoch = epoch + 1
-         WHERE id IN (SELECT r.id FROM processes r WHERE r.alive AND r.expires_at <= {clock}{lock})"
+         WHERE id IN (SELECT r.id FROM processes r WHERE r.alive AND r.expires_at <= {clock} AND r.id <> $1{lock})"
     );
-    session.execute(AssertSqlSafe(sql), &[]).await?;
+    session
+        .execute(AssertSqlSafe(sql), &values![&own.process_id])
+        .await?;
     Ok(())
 }
+
+/// What makes a run (`r`) one of a lost process.
+pub(super) const LOST: &str =
+    "r.process_id IN (SELECT p.id FROM processes p WHERE NOT p.alive) AND r.finished_at IS NULL";
 
 async fn take_over(session: &mut Session, lease: &Lease, limit: i64) -> Result<Vec<ClaimedRun>, StoreError> {
     let lock = session.dialect().skip_locked();
     let sql = format!(
-        "UPDATE runs SET process_id = $1, crashes = crashes + 1 WHERE id IN (
-             SELECT r.id FROM runs r
-             WHERE r.process_id IN (SELECT p.id FROM processes p WHERE NOT p.alive) AND r.finished_at IS NULL
-             LIMIT $2{lock})
+        "UPDATE runs SET process_id = $1, crashes = crashes + CASE WHEN status = 'waiting' THEN 0 ELSE 1 END
+         WHERE id IN (SELECT r.id FROM runs r WHERE {LOST} AND NOT ({SUSPECT}) LIMIT $2{lock})
          RETURNING {RUN_COLUMNS}"
     );
     claim(session, sql, lease, limit, ClaimCause::TakenOver).await

@@ -1,13 +1,12 @@
-//! Runs as they are read: one of them, a workflow's newest first, and their journals.
+//! Runs as they are read: one of them, and its journal.
 //!
 //! Runs are written by `commit` only. A run keeps its workflow's id for good; reading tells whether that workflow is
 //! still there, so deleting a workflow with a million runs changes one row.
 
 use sqlx::AssertSqlSafe;
 
-use super::page::like_pattern;
 use super::run_batch::Segment;
-use super::value::{Row, Value, values, words};
+use super::value::{Row, values, words};
 use super::{Store, StoreError};
 
 words! {
@@ -67,20 +66,24 @@ pub struct Run {
     pub created_by: Option<String>,
     /// The process that drives it.
     pub process_id: Option<String>,
-    /// How often a process was lost while driving it.
+    /// How often a process was lost while executing it, since it slept.
     pub crashes: i64,
+    /// Its process suspects it, and no other run, of ending processes.
+    pub on_trial: bool,
     /// Whether its credits are counted.
     pub metered: bool,
 }
 
 /// The columns of [`Run`], for a statement whose only table is `runs`.
 pub(super) const RUN_COLUMNS: &str = "id, organization_id, workflow_id, status, attempt_number, created_at, \
-     finished_at, error, credits_used, version_no, graph_hash, start_input, created_by, process_id, crashes, metered";
+     finished_at, error, credits_used, version_no, graph_hash, start_input, created_by, process_id, crashes, on_trial, \
+     metered";
 
 /// As `RUN_COLUMNS`, with the workflow's id null when that workflow is gone.
-const READ_COLUMNS: &str = "id, organization_id, \
+pub(super) const READ_COLUMNS: &str = "id, organization_id, \
      (SELECT w.id FROM workflows w WHERE w.id = runs.workflow_id) AS workflow_id, status, attempt_number, created_at, \
-     finished_at, error, credits_used, version_no, graph_hash, start_input, created_by, process_id, crashes, metered";
+     finished_at, error, credits_used, version_no, graph_hash, start_input, created_by, process_id, crashes, on_trial, \
+     metered";
 
 impl Run {
     pub(super) fn from_row(row: &Row) -> Result<Self, StoreError> {
@@ -101,6 +104,7 @@ impl Run {
             created_by: row.get("created_by")?,
             process_id: row.get("process_id")?,
             crashes: row.get("crashes")?,
+            on_trial: row.get("on_trial")?,
             metered: row.get("metered")?,
         })
     }
@@ -118,39 +122,6 @@ impl Store {
             .row(AssertSqlSafe(sql), &values![run_id, organization_id])
             .await?;
         Run::from_row(&row.ok_or(StoreError::NotFound("run"))?)
-    }
-
-    /// A workflow's runs, newest first, from the one after `after`. `query` is searched for in status and id.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn list_runs(
-        &self,
-        organization_id: &str,
-        workflow_id: &str,
-        query: Option<&str>,
-        after: Option<&str>,
-        limit: i64,
-    ) -> Result<Vec<Run>, StoreError> {
-        let pattern = query.map(like_pattern);
-        let mut sql =
-            format!("SELECT {READ_COLUMNS} FROM runs WHERE organization_id = $1 AND workflow_id = $2");
-        let mut parameters: Vec<Value<'_>> = values![organization_id, workflow_id, limit].to_vec();
-        if let Some(after) = after {
-            parameters.push(after.into());
-            sql.push_str(" AND id < $4");
-        }
-        if let Some(pattern) = &pattern {
-            parameters.push(pattern.into());
-            let place = parameters.len();
-            sql.push_str(&format!(
-                " AND (status LIKE ${place} ESCAPE '\\' OR id LIKE ${place} ESCAPE '\\')"
-            ));
-        }
-        sql.push_str(" ORDER BY id DESC LIMIT $3");
-        let mut session = self.database.read().await?;
-        let rows = session.rows(AssertSqlSafe(sql), &parameters).await?;
-        rows.iter().map(Run::from_row).collect()
     }
 
     /// A run's journal in order: of one attempt, or of all.
@@ -179,24 +150,5 @@ impl Store {
                 })
             })
             .collect()
-    }
-
-    /// A large node output, by its content hash.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`]; when the database fails.
-    pub async fn load_payload(
-        &self,
-        organization_id: &str,
-        content_hash: &str,
-    ) -> Result<Vec<u8>, StoreError> {
-        let mut session = self.database.read().await?;
-        let row = session
-            .row(
-                "SELECT payload FROM payloads WHERE organization_id = $1 AND content_hash = $2",
-                &values![organization_id, content_hash],
-            )
-            .await?;
-        row.ok_or(StoreError::NotFound("payload"))?.get("payload")
     }
 }

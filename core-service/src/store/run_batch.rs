@@ -3,6 +3,7 @@
 use super::activity::Actor;
 use super::ending::NewEnding;
 use super::human_request::{HumanRequestPlace, NewHumanRequest};
+use super::payload::Payload;
 use super::process::Lease;
 use super::run::RunStatus;
 use super::schedule::Tick;
@@ -15,7 +16,7 @@ pub struct RunBatch {
     pub creates: Vec<NewRun>,
     /// What happened in runs that this process drives; at most one item a run.
     pub changes: Vec<RunChange>,
-    /// Large outputs that the segments refer to.
+    /// Large outputs that the segments refer to; stored when what their run has to say is.
     pub payloads: Vec<Payload>,
 }
 
@@ -57,7 +58,7 @@ pub struct NewRun {
     pub idempotency: Option<IdempotencyKey>,
     /// The instant of the workflow's schedule that it is for.
     pub tick: Option<Tick>,
-    /// The run whose node waits for its end.
+    /// The run whose node waits for its end. One that has ended itself starts none.
     pub parent_run_id: Option<String>,
     /// The beginning of its journal.
     pub segments: Vec<Segment>,
@@ -100,17 +101,6 @@ pub struct Segment {
     pub seq: i64,
     /// The events, as the engine wrote them.
     pub events: Vec<u8>,
-}
-
-/// A node output kept outside the journal.
-#[derive(Debug, Clone)]
-pub struct Payload {
-    /// The organization it belongs to.
-    pub organization_id: String,
-    /// Its SHA-256, in hexadecimal.
-    pub content_hash: String,
-    /// The output.
-    pub payload: Vec<u8>,
 }
 
 /// A run's summary as lists show it, all of it replaced.
@@ -209,6 +199,8 @@ pub enum CreateOutcome {
     NotDue,
     /// The instant is left out because a run of an earlier one goes on; only that was written.
     StillRunning,
+    /// The run whose node would wait for it has ended; nothing was written.
+    ParentEnded,
 }
 
 impl RunBatch {

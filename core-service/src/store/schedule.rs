@@ -16,6 +16,7 @@ use super::dialect::{BatchStatement, Kind};
 use super::run_batch::{CreateOutcome, NewRun};
 use super::value::{Row, Value, values};
 use super::{Store, StoreError, Topic, Workflow};
+use crate::failpoint::Boundary;
 
 /// A schedule that somebody has to look at, and the workflow it runs.
 #[derive(Debug, Clone)]
@@ -197,7 +198,7 @@ impl Store {
             .rows(AssertSqlSafe(sql), &[Value::Texts(&ids)])
             .await?;
         let due = rows.iter().map(DueSchedule::from_row).collect::<Result<_, _>>()?;
-        transaction.commit().await?;
+        transaction.commit_at(&[Boundary::ClaimSchedules]).await?;
         Ok(due)
     }
 

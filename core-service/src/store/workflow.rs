@@ -10,6 +10,7 @@ use super::activity::{Actor, Entry, record};
 use super::database::{Session, Transaction};
 use super::folder::require_folder;
 use super::page::name_key;
+use super::poll;
 use super::schedule::{self, Plan};
 use super::team::resolve_team;
 use super::value::{Row, Value, values};
@@ -241,7 +242,7 @@ impl Store {
         if let Some(folder_id) = &change.folder_id {
             require_folder(&mut transaction, organization_id, folder_id.as_deref()).await?;
         }
-        let before = Plan::of(&workflow);
+        let (before, was_active) = (Plan::of(&workflow), workflow.active);
         let fields = change.apply(&mut workflow);
         let sql = format!(
             "UPDATE workflows SET updated_at = {NEXT_UPDATE}, name = $4, name_key = $5, search_text = $6,
@@ -269,8 +270,15 @@ impl Store {
         workflow.updated_at = row.ok_or(StoreError::NotFound("workflow"))?.get("updated_at")?;
         record_workflow(&mut transaction, actor, &workflow, "workflow.updated", &fields).await?;
         let rescheduled = schedule::follow(&mut transaction, &workflow, &before).await?;
+        let switched = workflow.active != was_active;
+        if switched {
+            poll::follow(&mut transaction, workflow_id, workflow.active).await?;
+        }
         transaction.commit().await?;
         self.announce_schedules(rescheduled).await;
+        if switched {
+            self.announce_polls().await;
+        }
         Ok(workflow)
     }
 

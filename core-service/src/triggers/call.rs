@@ -197,6 +197,7 @@ impl Reach {
             },
             trigger: Trigger {
                 kind: "workflow".to_owned(),
+                parent_run_id: Some(execution.run_id.to_string()),
                 ..Trigger::default()
             },
             idempotency: Some(IdempotencyKey {

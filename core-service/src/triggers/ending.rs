@@ -226,7 +226,8 @@ fn error_run(ending: &Ending, notice: &Notice, listener: &ErrorListener) -> Star
         trigger: Trigger {
             kind: "error".to_owned(),
             node_id: Some(listener.trigger.node_id),
-            webhook_id: None,
+            parent_run_id: Some(ending.run_id.clone()),
+            ..Trigger::default()
         },
         idempotency: Some(IdempotencyKey {
             key,

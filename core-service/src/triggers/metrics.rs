@@ -17,6 +17,14 @@ pub struct TriggerFigures {
     pub errors_fired: u64,
     /// Runs of error triggers that were refused.
     pub errors_refused: u64,
+    /// Times that triggers asked a service for its items.
+    pub polls_asked: u64,
+    /// Times that a service did not answer as its app expects.
+    pub polls_failed: u64,
+    /// New items that started a run.
+    pub items_fired: u64,
+    /// New items whose run was refused.
+    pub items_refused: u64,
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +35,10 @@ pub(super) struct Counters {
     pub(super) ticks_refused: AtomicU64,
     pub(super) errors_fired: AtomicU64,
     pub(super) errors_refused: AtomicU64,
+    pub(super) polls_asked: AtomicU64,
+    pub(super) polls_failed: AtomicU64,
+    pub(super) items_fired: AtomicU64,
+    pub(super) items_refused: AtomicU64,
 }
 
 pub(super) fn count(counter: &AtomicU64, number: u64) {
@@ -43,6 +55,10 @@ impl Counters {
             ticks_refused: read(&self.ticks_refused),
             errors_fired: read(&self.errors_fired),
             errors_refused: read(&self.errors_refused),
+            polls_asked: read(&self.polls_asked),
+            polls_failed: read(&self.polls_failed),
+            items_fired: read(&self.items_fired),
+            items_refused: read(&self.items_refused),
         }
     }
 }

@@ -1,12 +1,13 @@
-//! What starts runs without a caller: schedules, failures of other runs, nodes of other runs.
+//! What starts runs without a caller: schedules, failures of other runs, nodes of other runs, new items of services.
 //!
-//! `schedule` and `ending` are workers: each looks for what the database says is to be done, wherever in the cluster it came up.
+//! `schedule`, `ending` and `poll` are workers: each looks for what the database says is to be done, wherever in the cluster it came up.
 //! `call` is what a node does. Absent on purpose: webhooks and calls of the API, whose callers wait for an answer (services), and what a run does (runtime).
 
 mod call;
 mod ending;
 mod key;
 mod metrics;
+mod poll;
 mod schedule;
 
 use std::sync::Arc;
@@ -16,10 +17,13 @@ use call::Reach;
 pub use call::{MAX_DEPTH, WorkflowCalls};
 pub use metrics::TriggerFigures;
 
+use crate::connectors::Apps;
 use crate::nodes::Registry;
+use crate::nodes::http::HttpCaller;
 use crate::runtime::Runtime;
 use crate::store::{Store, Subscription, Topic};
 use metrics::Counters;
+use poll::Poller;
 use tokio::time::sleep;
 
 /// The workers of this process.
@@ -76,6 +80,16 @@ impl Triggers {
             .employ("schedule", schedule::run(Arc::clone(&shared)));
         shared.runtime.employ("ending", ending::run(Arc::clone(&shared)));
         Self { shared }
+    }
+
+    /// Sets one more worker to work: the one that asks services for new items, as the triggers of apps say.
+    pub fn poll(&self, apps: Apps, http: HttpCaller) {
+        let poller = Arc::new(Poller {
+            shared: Arc::clone(&self.shared),
+            apps,
+            http,
+        });
+        self.shared.runtime.employ("poll", poll::run(poller));
     }
 
     /// The figures of this moment.

@@ -226,7 +226,7 @@ fn start(due: &DueSchedule, tick: &Tick, node_id: Option<i64>) -> StartRun {
         trigger: Trigger {
             kind: "schedule".to_owned(),
             node_id,
-            webhook_id: None,
+            ..Trigger::default()
         },
         idempotency: None,
         tick: Some(tick.clone()),

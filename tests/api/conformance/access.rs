@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use contract::json::Words as _;
 use contract::v1::{MemberRole, RevokeApiKeyRequest, Scope, SetPlanRequest, UpdateOrganizationRequest};
-use core_service::auth::ApiKeyText;
 use http::Method;
 use serde_json::Value;
 use test_support::{Answer, Api, text, until};
+use wire::api_key::ApiKeyText;
 
 use super::endpoint::{Endpoint, endpoints};
 use crate::world::{OTHER_REGION, World};
@@ -47,7 +47,7 @@ async fn refused(api: &Api, status: u16, code: &str) {
 }
 
 fn key_of(region: &str) -> String {
-    ApiKeyText::generate(region).unwrap().text().expose().to_owned()
+    ApiKeyText::generate(region).unwrap().text().to_owned()
 }
 
 async fn without_a_valid_key_no_endpoint_answers(world: &World) {

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use contract::v1::{BillingStatus, Scope, SetPlanRequest, UpdateOrganizationRequest};
-use core_service::auth::ApiKeyText;
 use http::Method;
 use serde_json::json;
 use test_support::{Api, at_most};
+use wire::api_key::ApiKeyText;
 
 use super::home::Home;
 use crate::world::{OTHER_REGION, World};
@@ -38,7 +38,7 @@ async fn checks_come_in_their_order(world: &World) {
     };
     let key_of = |region| {
         let key = ApiKeyText::generate(region).unwrap();
-        world.api.with_key(Some(key.text().expose()))
+        world.api.with_key(Some(key.text()))
     };
     let (workflow, reader) = (home.small_workflow().await, [Scope::WorkflowRead]);
     let path = format!("/workflows/{workflow}/runs");

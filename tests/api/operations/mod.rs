@@ -1,8 +1,11 @@
-//! What operators rely on: probes, figures, reflection, an orderly end, a crash, and the product in several processes.
+//! What operators rely on: probes, figures, reflection, an orderly end, a crash, a backup, what is kept for how long, and
+//! the product in several processes.
 
+mod backup;
 mod endings;
 mod master_key;
 mod probes;
+mod retention;
 mod scale;
 
 use test_support::{Database, Server, ServerOptions};

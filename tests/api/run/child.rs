@@ -84,7 +84,8 @@ async fn a_called_run_gives_its_last_output(world: &World) {
     assert_eq!(node(&report, 2)["output"], given);
     assert_eq!(node(&report, 3)["output"], json!({ "got": given }));
     let child = api.get(format!("/runs/{child}")).await.data(200);
-    assert_eq!(child["trigger"]["kind"], "workflow", "{child}");
+    let trigger = json!({ "kind": "workflow", "parentRunId": run });
+    assert_eq!(child["trigger"], trigger, "{child}");
     assert_eq!(
         (&child["versionNo"], &child["createdBy"]),
         (&json!(1), &Value::Null)
@@ -123,6 +124,7 @@ async fn a_caller_that_fires_does_not_wait(world: &World) {
     assert_eq!(node(&report, 2)["output"], given, "{report}");
     let report = api.reached(&child, &["waiting"]).await;
     assert_eq!(report["nodes"][0]["output"], json!({ "value": 5 }));
+    assert_eq!(report["trigger"]["parentRunId"], json!(run), "{report}");
     let _ = api
         .post(format!("/runs/{child}/cancel"), json!({}))
         .await

@@ -13,6 +13,7 @@ on_both_databases!(
     an_endless_node_holds_up_no_other_organization,
     a_cancel_ends_code_at_once,
     console_output_is_in_the_report,
+    console_output_of_code_that_is_killed_is_in_the_report,
     secrets_are_masked_in_console_output,
     code_is_checked_where_it_is_saved,
     an_error_edge_and_a_retry_take_code_as_any_node,
@@ -208,6 +209,51 @@ async fn console_output_is_in_the_report(world: &World) {
         node(&failed, 2)["logs"],
         json!([{ "level": "warn", "message": "before" }])
     );
+}
+
+async fn console_output_of_code_that_is_killed_is_in_the_report(world: &World) {
+    let before = json!([{ "level": "info", "message": "before" }]);
+    for (code, limit_ms, expected) in [
+        ("for (;;) {}", 1_000, "CODE_TIMEOUT"),
+        // Where the interpreter does not look up and the process is killed.
+        ("new Array(2 ** 32 - 2).indexOf(1)", 1_000, "CODE_TIMEOUT"),
+        ("const a = []; for (;;) a.push({})", 30_000, "CODE_MEMORY"),
+    ] {
+        let code = format!("console.log('before'); {code}");
+        let report = report_of(&world.api, limited(&code, limit_ms)).await;
+        assert_eq!(failure(&report, 2).0, expected, "{code}: {report}");
+        assert_eq!(node(&report, 2)["logs"], before, "{code}: {report}");
+    }
+
+    // The node's time is over before the code's is.
+    let endless = json!({ "code": "console.log('before'); for (;;) {}", "timeoutMs": 60_000 });
+    let report = report_of(
+        &world.api,
+        json!([
+            { "op": "add_node", "tempId": "a", "kind": "manual_trigger" },
+            { "op": "add_node", "tempId": "b", "kind": "js_code", "after": "a",
+              "params": endless, "config": { "timeoutMs": 3_000 } },
+        ]),
+    )
+    .await;
+    assert_eq!(failure(&report, 2).0, "NODE_TIMEOUT", "{report}");
+    assert_eq!(node(&report, 2)["logs"], before, "{report}");
+
+    // The run's time is over.
+    let workflow = world
+        .api
+        .workflow_with("limited", limited("console.log('before'); for (;;) {}", 60_000))
+        .await;
+    let limit = json!({ "executionTimeoutMs": 3_000 });
+    let _ = world
+        .api
+        .patch(format!("/workflows/{workflow}"), limit)
+        .await
+        .data(200);
+    let run = world.api.start(&workflow, json!({})).await;
+    let report = world.api.ended(&run).await;
+    assert!(text(&report["error"]).starts_with("RUN_TIMEOUT"), "{report}");
+    assert_eq!(node(&report, 2)["logs"], before, "{report}");
 }
 
 async fn secrets_are_masked_in_console_output(world: &World) {

@@ -12,6 +12,7 @@ on_both_databases!(
     a_failing_error_workflow_ends_the_chain,
     each_failed_end_is_told_once,
     a_failed_child_is_told_like_its_caller,
+    an_unknown_workflow_is_refused_before_anything_fails,
 );
 
 /// A trigger (1), and a node (2) that fails.
@@ -75,10 +76,8 @@ async fn a_failed_run_starts_a_run_of_its_error_workflow(world: &World) {
     let given = json!({ "runId": failed, "workflowId": failing, "nodeId": 2, "error": failure });
     assert_eq!(report["nodes"][0]["output"], given);
     assert_eq!(failure["code"], "EXPRESSION_ERROR");
-    assert_eq!(
-        (&report["versionNo"], &report["trigger"]["nodeId"]),
-        (&json!(1), &json!(1))
-    );
+    let trigger = json!({ "kind": "error", "nodeId": 1, "parentRunId": failed });
+    assert_eq!((&report["versionNo"], &report["trigger"]), (&json!(1), &trigger));
 }
 
 async fn only_live_workflows_that_name_it_react(world: &World) {
@@ -101,7 +100,7 @@ async fn only_live_workflows_that_name_it_react(world: &World) {
         .await
         .data(200);
     let stranger = world.stranger().await;
-    let foreign = live(&stranger, reacting(&[&one])).await;
+    let foreign = live(&stranger, reacting(&[])).await;
     let first = fail(api, &one).await;
     let second = fail(api, &other).await;
     assert_eq!(told(api, &all, 2).await, [first.clone(), second.clone()]);
@@ -195,4 +194,23 @@ async fn a_failed_child_is_told_like_its_caller(world: &World) {
     let mut told = told(api, &reacting, 2).await;
     told.retain(|run| *run != failed);
     assert_eq!(told.len(), 1, "the child is told of, too");
+}
+
+async fn an_unknown_workflow_is_refused_before_anything_fails(world: &World) {
+    let api = &world.api;
+    let known = api.workflow_with("Fails", failing()).await;
+    let stranger = world.stranger().await;
+    let foreign = stranger.workflow_with("Fails", failing()).await;
+    for unknown in [&*foreign, "wf_unknown", ""] {
+        let reacting = api.workflow_with("Reacts", reacting(&[&known, unknown])).await;
+        let checked = api
+            .post(format!("/workflows/{reacting}/validate"), json!({}))
+            .await
+            .data(200);
+        assert_eq!(checked["valid"], false, "{unknown}: {checked}");
+        let issue = text(&checked["issues"][0]);
+        assert!(issue.contains("params.workflowIds[1]"), "{unknown}: {issue}");
+        let refused = api.post(format!("/workflows/{reacting}/deploy"), json!({})).await;
+        refused.error(400, "TOPOLOGY_INVALID");
+    }
 }

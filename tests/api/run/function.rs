@@ -12,10 +12,12 @@ on_both_databases!(
     what_a_function_does_wrong_fails_the_node,
     a_node_calls_a_function,
     a_version_keeps_the_code_it_was_deployed_with,
+    a_webhook_calls_what_was_frozen_whatever_became_of_it,
     a_function_that_is_gone_is_named,
     a_team_has_functions_of_its_own,
     expressions_are_resolved_with_functions,
     a_run_waiting_for_functions_can_be_cancelled,
+    a_run_waiting_for_functions_is_kept_to_its_time,
 );
 
 /// Makes a function and gives its id. A parameter with a `?` may be left out.
@@ -251,6 +253,46 @@ async fn a_version_keeps_the_code_it_was_deployed_with(world: &World) {
     assert_eq!(same["versionNo"], again["versionNo"]);
 }
 
+async fn a_webhook_calls_what_was_frozen_whatever_became_of_it(world: &World) {
+    let api = &world.api;
+    let changed = function(api, "changed", &["n"], "return n * 2").await;
+    let renamed = function(api, "renamed", &[], "return 'still here'").await;
+    let flow = graphs::chain(&[
+        ("webhook_trigger", json!({})),
+        (
+            "set",
+            json!({ "fields": { "a": "{{changed(1.body.n)}}", "b": "{{renamed()}}" } }),
+        ),
+        (
+            "function_call",
+            json!({ "functionId": changed, "arguments": { "n": "{{2.a}}" } }),
+        ),
+    ]);
+    let workflow = api.workflow_with("Frozen", flow).await;
+    api.go_live(&workflow).await;
+    let webhook = api.mint(&workflow, 1).await;
+    let outputs = async || {
+        let accepted = api.call_hook(&webhook, &[], json!({ "n": 3 })).await.data(202);
+        let report = api.ended(&text(&accepted["runId"])).await;
+        assert_eq!(report["status"], "succeeded", "{report}");
+        (
+            node(&report, 2)["output"].clone(),
+            node(&report, 3)["output"].clone(),
+        )
+    };
+    let frozen = (json!({ "a": 6, "b": "still here" }), json!({ "value": 12 }));
+    assert_eq!(outputs().await, frozen);
+    let other = json!({ "code": "return 'other'", "parameters": [] });
+    let _ = api.patch(format!("/functions/{changed}"), other).await.data(200);
+    let other = json!({ "name": "other" });
+    let _ = api.patch(format!("/functions/{renamed}"), other).await.data(200);
+    assert_eq!(outputs().await, frozen);
+    // A draft has to do with what is there.
+    let refused = api.post(format!("/workflows/{workflow}/deploy"), json!({})).await;
+    refused.error(400, "TOPOLOGY_INVALID");
+    assert_eq!(outputs().await, frozen, "what is deployed stays");
+}
+
 async fn a_function_that_is_gone_is_named(world: &World) {
     let api = &world.api;
     let id = function(api, "early", &["a"], "return a").await;
@@ -341,17 +383,28 @@ async fn expressions_are_resolved_with_functions(world: &World) {
     assert!(text(&resolve("{{nowhere()}}").await["error"]).contains("there is no function"));
 }
 
-async fn a_run_waiting_for_functions_can_be_cancelled(world: &World) {
-    let api = &world.api;
+/// A workflow whose functions have to do for minutes.
+async fn slow(api: &Api) -> String {
     let code = "const until = Date.now() + 800; while (Date.now() < until) {} return n";
     let _ = function(api, "slow", &["n"], code).await;
     let numbers: Vec<i64> = (0..200).collect();
-    let workflow = api
-        .workflow_with(
-            "slow",
-            fields(json!({ "x": format!("{{{{map({}; n => slow(n))}}}}", json!(numbers)) })),
-        )
-        .await;
+    let call = format!("{{{{map({}; n => slow(n))}}}}", json!(numbers));
+    api.workflow_with("slow", fields(json!({ "x": call }))).await
+}
+
+async fn a_run_waiting_for_functions_is_kept_to_its_time(world: &World) {
+    let api = &world.api;
+    let workflow = slow(api).await;
+    let limit = json!({ "executionTimeoutMs": 500 });
+    let _ = api.patch(format!("/workflows/{workflow}"), limit).await.data(200);
+    let run = api.start(&workflow, json!({})).await;
+    let report = api.ended(&run).await;
+    assert!(text(&report["error"]).starts_with("RUN_TIMEOUT: "), "{report}");
+}
+
+async fn a_run_waiting_for_functions_can_be_cancelled(world: &World) {
+    let api = &world.api;
+    let workflow = slow(api).await;
     let run = api.start(&workflow, json!({})).await;
     let _ = api.reached(&run, &["running"]).await;
     let _ = api.post(format!("/runs/{run}/cancel"), json!({})).await.data(200);

@@ -2,12 +2,14 @@
 
 mod again;
 mod answer_page;
+mod app;
 mod behaviour;
 mod child;
 mod code;
 mod data;
 mod failure;
 mod function;
+mod items;
 mod people;
 mod report;
 mod request;

@@ -1,6 +1,6 @@
 //! Runs that wait for people: what is asked, who answers, and what becomes of requests that nobody answers.
 
-use contract::v1::{BillingStatus, MemberRole, UpdateOrganizationRequest};
+use contract::v1::{BillingStatus, MemberRole, Scope, UpdateOrganizationRequest};
 use serde_json::{Value, json};
 use test_support::{graphs, text, together, until};
 
@@ -205,6 +205,21 @@ async fn requests_are_listed_while_they_are_open(world: &World) {
         "answer_url": url, "dueAt": null, "createdAt": request["createdAt"],
     });
     assert_eq!(request, expected);
+    // The link answers, which this key may not.
+    let reader = world
+        .admin
+        .key(&world.organization, &world.owner, &[Scope::WorkflowRead], None)
+        .await;
+    let shown = world
+        .api
+        .with_key(Some(&reader.api_key))
+        .get("/human-requests")
+        .await;
+    let (shown, _) = shown.page();
+    assert_eq!(
+        (&shown[0]["id"], &shown[0]["answer_url"]),
+        (&json!(id), &Value::Null)
+    );
     let (second, newer) = waiting(
         world,
         json!({ "title": "Another", "assignees": ["grace hopper"] }),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::Response;
 use serde_json::{Value, json};
-use test_support::{Asked, Target, graphs, text, until};
+use test_support::{Asked, Server, ServerOptions, Target, graphs, text, until};
 
 use crate::credential::bearer;
 use crate::world::World;
@@ -15,6 +15,7 @@ on_both_databases!(
     secrets_do_not_follow_redirects,
     a_status_fails_the_node_or_not,
     a_retry_waits_as_long_as_it_is_asked_to,
+    bytes_come_as_base64_up_to_a_limit,
     private_addresses_and_dead_ends_have_their_codes,
     pages_are_gathered,
     a_credential_that_cannot_be_used_fails_the_node,
@@ -248,6 +249,35 @@ async fn a_retry_waits_as_long_as_it_is_asked_to(world: &World) {
     assert_eq!((keys.len(), &keys[0]), (2, &keys[1]), "the key stays");
 }
 
+async fn bytes_come_as_base64_up_to_a_limit(world: &World) {
+    const LIMIT: usize = 10 << 20;
+    let service = Target::start(|asked: &Asked| {
+        let (content_type, body) = match asked.uri.path() {
+            "/image" => ("image/png", b"\x89PNG\r\n\x1a\n".to_vec()),
+            "/file" => ("application/octet-stream", b"plain".to_vec()),
+            "/text" => ("text/plain", b"plain".to_vec()),
+            _ => ("application/octet-stream", vec![0; LIMIT + 1]),
+        };
+        let response = Response::builder().header("content-type", content_type);
+        response.body(body.into()).unwrap()
+    })
+    .await;
+    let body = async |path: &str, response_type: &str| {
+        let params = json!({ "url": service.url(path), "responseType": response_type });
+        output(world, params).await["body"].clone()
+    };
+    assert_eq!(body("/image", "auto").await, "iVBORw0KGgo=");
+    assert_eq!(body("/file", "auto").await, "cGxhaW4=");
+    assert_eq!(body("/text", "base64").await, "cGxhaW4=");
+    assert_eq!(body("/file", "text").await, "plain");
+    let (code, message) = failure(world, json!({ "url": service.url("/large") })).await;
+    assert_eq!(code, "HTTP_ERROR");
+    assert!(
+        message.contains("10 MiB") || message.contains(&LIMIT.to_string()),
+        "{message}"
+    );
+}
+
 async fn private_addresses_and_dead_ends_have_their_codes(world: &World) {
     let inward = Target::start(|_: &Asked| redirect(302, "http://127.0.0.2:9/")).await;
     let away = Target::start(|_: &Asked| redirect(302, "ftp://example.com/")).await;
@@ -442,4 +472,34 @@ async fn parameters_are_checked(world: &World) {
             .data(200);
         assert!(text(&result["errors"][0]).contains(says), "{says}: {result}");
     }
+}
+
+#[tokio::test]
+async fn proxies_of_the_environment_are_ignored() {
+    let proxy = Target::start(|_: &Asked| answer(200, r#"{"proxied":true}"#)).await;
+    let service = echo().await;
+    let names = [
+        "http_proxy",
+        "HTTP_PROXY",
+        "https_proxy",
+        "HTTPS_PROXY",
+        "all_proxy",
+        "ALL_PROXY",
+    ];
+    let options = ServerOptions {
+        environment: names.map(|name| (name.to_owned(), proxy.url("/"))).into(),
+        flags: ["--outbound-allow", "127.0.0.1"].map(str::to_owned).into(),
+        ..ServerOptions::default()
+    };
+    let server = Server::start(options).await;
+    let api = server.first_api();
+    let flow = graphs::chain(&[
+        ("manual_trigger", json!({})),
+        ("http_request", json!({ "url": service.url("/direct") })),
+    ]);
+    let workflow = api.workflow_with("direct", flow).await;
+    let run = api.start(&workflow, json!({})).await;
+    let report = api.ended(&run).await;
+    assert_eq!(report["nodes"][1]["output"]["body"]["uri"], "/direct", "{report}");
+    assert_eq!((service.asked().len(), proxy.asked().len()), (1, 0));
 }

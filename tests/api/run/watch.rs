@@ -1,9 +1,14 @@
-//! Watching runs: Server-Sent Events.
+//! Watching runs: Server-Sent Events, and the stream that they are made of.
 
 use bytes::Bytes;
+use contract::json::Words as _;
+use contract::v1::run_service_client::RunServiceClient;
+use contract::v1::watch_run_response::Change;
+use contract::v1::{RevokeApiKeyRequest, RunStatus, WatchRunRequest, WatchRunResponse};
 use http::Method;
 use serde_json::{Value, json};
-use test_support::graphs;
+use test_support::{graphs, text};
+use tonic::{Code, Request, Streaming};
 
 use crate::world::World;
 
@@ -13,6 +18,8 @@ on_both_databases!(
     a_reader_that_comes_back_goes_on_after_its_last_event,
     a_rerun_is_told_after_what_came_before,
     nobody_watches_what_is_not_theirs,
+    a_cancel_and_a_retry_are_told_to_all_who_watch,
+    a_revoked_key_sees_nothing_more,
 );
 
 /// One event: its id, its name, its data.
@@ -158,4 +165,97 @@ async fn nobody_watches_what_is_not_theirs(world: &World) {
         .get("/runs/run_00000000000000000000000000/events")
         .await
         .error(404, "NOT_FOUND");
+}
+
+/// The stream of a run over gRPC, with this key.
+async fn watch(world: &World, run: &str, key: &str) -> Streaming<WatchRunResponse> {
+    let message = WatchRunRequest {
+        id: run.to_owned(),
+        ..Default::default()
+    };
+    let mut request = Request::new(message);
+    let authorization = format!("Bearer {key}").parse().unwrap();
+    request.metadata_mut().insert("authorization", authorization);
+    let mut client = RunServiceClient::new(world.server.channel().await);
+    client.watch_run(request).await.unwrap().into_inner()
+}
+
+/// What the stream tells up to this status of the run, shortly.
+async fn told_until(stream: &mut Streaming<WatchRunResponse>, status: RunStatus) -> Vec<String> {
+    let mut told = Vec::new();
+    while let Some(message) = stream.message().await.unwrap() {
+        match message.change.unwrap() {
+            Change::Node(node) => {
+                let status = contract::v1::RunNodeStatus::to_word(node.status).unwrap();
+                told.push(format!("node {} {status}", node.node_id));
+            }
+            Change::Run(run) => {
+                told.push(format!("run {}", RunStatus::to_word(run.status).unwrap()));
+                if run.status() == status {
+                    break;
+                }
+            }
+        }
+    }
+    told
+}
+
+async fn a_cancel_and_a_retry_are_told_to_all_who_watch(world: &World) {
+    let workflow = world.api.workflow_with("Watched", graphs::long_wait()).await;
+    let run = world.api.start(&workflow, json!({})).await;
+    let mut one = watch(world, &run, world.api.key()).await;
+    let mut other = watch(world, &run, world.api.key()).await;
+    let before = ["run running", "node 1 completed", "node 2 waiting", "run waiting"];
+    for stream in [&mut one, &mut other] {
+        assert_eq!(told_until(stream, RunStatus::Waiting).await, before);
+    }
+    let _ = world
+        .api
+        .post(format!("/runs/{run}/cancel"), json!({}))
+        .await
+        .data(200);
+    for mut stream in [one, other] {
+        let told = told_until(&mut stream, RunStatus::Cancelled).await;
+        assert_eq!(told, ["node 2 cancelled", "run cancelled"]);
+        assert!(stream.message().await.unwrap().is_none(), "it ends with the run");
+    }
+
+    let failing = graphs::chain(&[
+        ("manual_trigger", json!({})),
+        ("set", json!({ "fields": { "a": "{{1.missing * 2}}" } })),
+    ]);
+    let workflow = world.api.workflow_with("Fails", failing).await;
+    let run = world.api.start(&workflow, json!({})).await;
+    let _ = world.api.ended(&run).await;
+    let first = events(world, &run, None).await;
+    let again = json!({ "nodeId": 2 });
+    let _ = world
+        .api
+        .post(format!("/runs/{run}/retry-node"), again)
+        .await
+        .data(200);
+    let _ = world.api.ended(&run).await;
+    let rest = events(world, &run, Some(&first.last().unwrap().0)).await;
+    assert_eq!(told(&rest), ["run running", "node 2 failed", "run failed"]);
+}
+
+async fn a_revoked_key_sees_nothing_more(world: &World) {
+    let workflow = world.api.workflow_with("Watched", graphs::long_wait()).await;
+    let run = world.api.start(&workflow, json!({})).await;
+    let key = world
+        .admin
+        .key(&world.organization, &world.owner, &[], None)
+        .await;
+    let mut stream = watch(world, &run, &key.api_key).await;
+    let told = told_until(&mut stream, RunStatus::Waiting).await;
+    assert_eq!(text(&json!(told.last())), "run waiting");
+    let revoked = RevokeApiKeyRequest { id: key.id };
+    let _ = world.admin.client.clone().revoke_api_key(revoked).await.unwrap();
+    let _ = world
+        .api
+        .post(format!("/runs/{run}/cancel"), json!({}))
+        .await
+        .data(200);
+    let refused = stream.message().await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unauthenticated, "{refused}");
 }

@@ -1,12 +1,13 @@
 //! What a scenario expects, compared with what a runner saw.
 //!
-//! Both are documents of one form: `status`, `error`, `credits`, `attempt`, `tookMs`, `taken`, `order` and `nodes`, which
-//! by place holds `status`, `output`, `body` (of the output), `error`, `attempt`, `credits` and `size` (of the output as
-//! JSON). Nodes must be the
-//! same ones; of all else what is expected counts, as far as the runner can see it; of a node's error the fields that
-//! are given. A node may be its status alone.
+//! Both are documents of one form: `status`, `error`, `credits`, `attempt`, `tookMs`, `taken`, `order`, `response` (of a
+//! webhook: `status` and `body`) and `nodes`, which by place holds `status`, `output`, `body` (of the output), `error`,
+//! `attempt`, `credits` and `size` (of the output as JSON). Nodes must be the same ones; of all else what is expected
+//! counts, as far as the runner can see it; of a node's error the fields that are given. A node may be its status alone.
 
 use serde_json::{Map, Value, json};
+
+use crate::scenario::Scenario;
 
 /// Everything that was seen otherwise than expected.
 #[must_use]
@@ -22,6 +23,58 @@ pub fn differences(expected: &Value, seen: &Value) -> Vec<String> {
         compare("error", &Value::Null, &seen["error"], &mut found);
     }
     nodes(&expected["nodes"], &seen["nodes"], &mut found);
+    found
+}
+
+/// Everything that the product's own nodes and triggers brought otherwise than the engine was told.
+#[must_use]
+pub fn brought_otherwise(scenario: &Scenario, seen: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for (place, seen) in &object(&seen["nodes"]) {
+        let (node, iteration) = place.split_once('/').unwrap_or((place, ""));
+        let node: i64 = node.parse().expect("a node's id");
+        let has_answers = scenario
+            .answers
+            .keys()
+            .any(|told| told == place || *told == node.to_string());
+        let has_ended = ["completed", "failed"]
+            .iter()
+            .any(|status| seen["status"] == *status);
+        if has_answers && has_ended {
+            let attempt = seen["attempt"]
+                .as_u64()
+                .and_then(|attempt| attempt.try_into().ok());
+            let told = scenario.outside(node, iteration, attempt.unwrap_or(1));
+            match (&told.output, &told.error) {
+                (Some(output), _) => compare(&format!("{place} brings"), output, &seen["output"], &mut found),
+                (None, Some(error)) => {
+                    let (code, message) = (json!(error.code), json!(error.message));
+                    compare(
+                        &format!("{place} fails with"),
+                        &code,
+                        &seen["error"]["code"],
+                        &mut found,
+                    );
+                    compare(
+                        &format!("{place} says"),
+                        &message,
+                        &seen["error"]["message"],
+                        &mut found,
+                    );
+                }
+                (None, None) => panic!("{}: give either output or error", scenario.name),
+            }
+        }
+        let is_begun_by_itself = scenario.start.webhook.is_some() || scenario.start.failure_of.is_some();
+        if let (true, Some(output)) = (is_begun_by_itself, scenario.start.outputs.get(&node)) {
+            compare(
+                &format!("trigger {place} brings"),
+                output,
+                &seen["output"],
+                &mut found,
+            );
+        }
+    }
     found
 }
 
@@ -54,12 +107,32 @@ fn nodes(expected: &Value, seen: &Value, found: &mut Vec<String>) {
 }
 
 fn compare(name: &str, expected: &Value, seen: &Value, found: &mut Vec<String>) {
-    let same = match (expected.as_f64(), seen.as_f64()) {
-        (Some(expected), Some(seen)) => (expected - seen).abs() < f64::EPSILON,
-        _ => expected == seen,
-    };
-    if !same {
+    if !is_same(expected, seen) {
         found.push(format!("{name} is {seen}, not {expected}"));
+    }
+}
+
+/// Stands for any value but null.
+pub const ANY: &str = "$any";
+
+fn is_same(expected: &Value, seen: &Value) -> bool {
+    match (expected, seen) {
+        (Value::String(text), seen) if text == ANY => !seen.is_null(),
+        (Value::Number(expected), Value::Number(seen)) => match (expected.as_f64(), seen.as_f64()) {
+            (Some(expected), Some(seen)) => (expected - seen).abs() < f64::EPSILON,
+            _ => expected == seen,
+        },
+        (Value::Array(expected), Value::Array(seen)) => {
+            let mut both = expected.iter().zip(seen);
+            expected.len() == seen.len() && both.all(|(expected, seen)| is_same(expected, seen))
+        }
+        (Value::Object(expected), Value::Object(seen)) => {
+            let same = |(name, expected): (&String, &Value)| {
+                seen.get(name).is_some_and(|seen| is_same(expected, seen))
+            };
+            expected.len() == seen.len() && expected.iter().all(same)
+        }
+        _ => expected == seen,
     }
 }
 

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
+
+use crate::drawing::{Drawing, Edge, Node};
+use crate::surroundings::{Function, Structure, Table};
 
 /// A run of a workflow and what must come of it.
 #[derive(Debug, Clone, Deserialize)]
@@ -29,6 +32,22 @@ pub struct Scenario {
     /// Secret ones.
     #[serde(default)]
     pub secrets: BTreeMap<String, String>,
+    /// Other workflows of the organization, by name: live ones.
+    #[serde(default)]
+    pub workflows: BTreeMap<String, Drawing>,
+    /// Custom functions, by name.
+    #[serde(default)]
+    pub functions: BTreeMap<String, Function>,
+    /// Databases, by name.
+    #[serde(default)]
+    pub tables: BTreeMap<String, Table>,
+    /// Structures, by name.
+    #[serde(default)]
+    pub structures: BTreeMap<String, Structure>,
+    /// What the other kinds that reach outside the engine bring, by place and attempt as in `outside`. The product's own
+    /// nodes must bring the same: it is part of what must come of it.
+    #[serde(default)]
+    pub answers: BTreeMap<String, Vec<Outside>>,
     /// What comes of requests (kind `http_request`), by place (`2`, `2/0`, or `2` for all iterations), attempt by attempt;
     /// the last one stands for all that follow.
     #[serde(default)]
@@ -43,69 +62,6 @@ pub struct Scenario {
     pub expect: Value,
 }
 
-/// A node.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(from = "NodeForm")]
-pub struct Node {
-    /// Its native kind.
-    pub kind: String,
-    /// What the kind is told.
-    pub params: Map<String, Value>,
-    /// What every kind understands.
-    pub config: Map<String, Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum NodeForm {
-    Kind(String),
-    Full(FullNode),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FullNode {
-    kind: String,
-    #[serde(default)]
-    params: Map<String, Value>,
-    #[serde(default)]
-    config: Map<String, Value>,
-}
-
-impl From<NodeForm> for Node {
-    fn from(form: NodeForm) -> Self {
-        let (kind, params, config) = match form {
-            NodeForm::Kind(kind) => (kind, Map::new(), Map::new()),
-            NodeForm::Full(node) => (node.kind, node.params, node.config),
-        };
-        Self { kind, params, config }
-    }
-}
-
-/// An edge, beside what its id says.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(from = "Option<EdgeForm>")]
-pub struct Edge {
-    /// When it is taken.
-    pub filter: Option<Value>,
-    /// Lower comes first.
-    pub order: i64,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct EdgeForm {
-    filter: Option<Value>,
-    order: i64,
-}
-
-impl From<Option<EdgeForm>> for Edge {
-    fn from(form: Option<EdgeForm>) -> Self {
-        let EdgeForm { filter, order } = form.unwrap_or_default();
-        Self { filter, order }
-    }
-}
-
 /// How a run begins.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -114,6 +70,11 @@ pub struct Start {
     pub node: Option<i64>,
     /// Outputs of nodes that do not run, and of the trigger that it starts at.
     pub outputs: BTreeMap<i64, Value>,
+    /// The body with which somebody calls the webhook of the first node. What the trigger makes of the call is in
+    /// `outputs`, and part of what must come of it.
+    pub webhook: Option<Value>,
+    /// One of the other workflows, whose failure starts it by the error trigger that is its first node; likewise.
+    pub failure_of: Option<String>,
     /// Milliseconds the run may take.
     pub timeout_ms: Option<u64>,
 }
@@ -122,7 +83,7 @@ pub struct Start {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Outside {
-    /// The body of the answer.
+    /// The body of the answer to a request; of other kinds the whole output.
     pub output: Option<Value>,
     /// Its failure; for the product, which sees a status of 500, `HTTP_ERROR`.
     pub error: Option<OutsideError>,
@@ -159,6 +120,41 @@ pub enum Action {
     Retry(i64),
     /// Begins the next attempt of a run that has ended.
     Rerun,
+    /// Starts another run at a node, with the outputs of this one, which has ended. What must come of it, comes of that.
+    StartAt(i64),
+    /// Answers a node that asks people, once it does or has done.
+    Respond(Response),
+}
+
+/// What a person answers.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Response {
+    /// The node that asks.
+    pub node: i64,
+    /// Its iteration; empty outside of scopes.
+    #[serde(default)]
+    pub iteration: String,
+    /// The values of the form's fields.
+    pub says: Value,
+    /// What becomes of them, where that is something else.
+    pub taken: Option<Value>,
+    /// The code with which the answer is refused. [`Response::is_late`] is up to the engine, the rest to the form.
+    pub refused: Option<String>,
+    /// After so many milliseconds of simulated time.
+    #[serde(default)]
+    pub after_ms: u64,
+}
+
+impl Response {
+    /// Whether somebody else was first, or nobody waits any more.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        matches!(
+            self.refused.as_deref(),
+            Some("resume_in_flight" | "run_terminal_conflict")
+        )
+    }
 }
 
 impl Scenario {
@@ -180,50 +176,27 @@ impl Scenario {
         !self.simulated
     }
 
-    /// The operations that draw it; requests go to this URL.
+    /// What it draws.
     #[must_use]
-    pub fn operations(&self, outside_url: &str) -> Value {
-        let nodes = self.nodes.iter().map(|(id, node)| {
-            let mut params = node.params.clone();
-            if node.kind == "http_request" {
-                params.insert("url".to_owned(), outside_url.into());
-            }
-            json!({
-                "op": "add_node", "tempId": format!("n{id}"), "kind": node.kind, "params": params,
-                "config": node.config,
-            })
-        });
-        let edges = self.edges.iter().map(|(id, edge)| {
-            let (from, to, edge_type) = ends(id);
-            let mut operation = json!({
-                "op": "connect", "from": from, "to": to, "type": edge_type, "order": edge.order,
-            });
-            if let Some(filter) = &edge.filter {
-                operation["filter"] = filter.clone();
-            }
-            operation
-        });
-        nodes.chain(edges).collect()
+    pub fn drawing(&self) -> Drawing {
+        Drawing {
+            nodes: self.nodes.clone(),
+            edges: self.edges.clone(),
+        }
     }
 
-    /// The result of an attempt (from 1) at a place outside the engine.
+    /// What an attempt (from 1) comes to at a place outside the engine.
     #[must_use]
     pub fn outside(&self, node: i64, iteration: &str, attempt: u32) -> &Outside {
-        let of_place = self.outside.get(&format!("{node}/{iteration}"));
-        let results = of_place.or_else(|| self.outside.get(&node.to_string()));
-        let results = results.unwrap_or_else(|| panic!("{}: nothing is outside of node {node}", self.name));
+        let is_request = self
+            .nodes
+            .get(&node)
+            .is_some_and(|node| node.kind == "http_request");
+        let told = if is_request { &self.outside } else { &self.answers };
+        let of_place = told.get(&format!("{node}/{iteration}"));
+        let results = of_place.or_else(|| told.get(&node.to_string()));
+        let results = results.unwrap_or_else(|| panic!("{}: nothing is told of node {node}", self.name));
         let at = usize::try_from(attempt).unwrap_or(usize::MAX).min(results.len()) - 1;
         &results[at]
     }
-}
-
-/// The ends and the type of the edge with this id.
-#[must_use]
-pub fn ends(id: &str) -> (i64, i64, &str) {
-    let mut parts = id.splitn(3, '-');
-    let mut end = || parts.next().and_then(|end| end.parse().ok());
-    let (Some(from), Some(to)) = (end(), end()) else {
-        panic!("{id} is no edge: write from-to, from-to-error or from-to-fallback")
-    };
-    (from, to, parts.next().unwrap_or("normal"))
 }

@@ -5,53 +5,108 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
 use crate::{Missing, TemporaryDirectory};
 
-/// Kept until the process ends; the watcher removes the directory.
-static RUNNING: OnceLock<Cluster> = OnceLock::new();
-
+/// A running cluster. The end of this process stops it and removes its directory, whatever way it ends.
 #[derive(Debug)]
-struct Cluster {
+pub struct PostgresServer {
+    account: Account,
+    control: String,
+    root: PathBuf,
     /// Closed when this process ends, which is what the watcher waits for.
     _watcher: std::process::Child,
 }
 
-/// Starts a cluster and gives the URL of its server.
-pub(crate) fn start() -> Result<String, Missing> {
-    let binaries = find_binaries().ok_or(Missing::NotInstalled)?;
-    let directory = TemporaryDirectory::new("postgres").map_err(broken)?;
-    let root = directory.path().to_path_buf();
-    let account = Account::find();
-    account.give(&root)?;
-    let data = root.join("data");
-    let initdb = [
-        binaries.join("initdb").display().to_string(),
-        "--pgdata".to_owned(),
-        data.display().to_string(),
-        "--auth=trust".to_owned(),
-        "--username=postgres".to_owned(),
-        "--encoding=UTF8".to_owned(),
-        "--no-sync".to_owned(),
-    ];
-    account.run(&initdb)?;
+/// How PostgreSQL is stopped.
+#[derive(Debug, Clone, Copy)]
+pub enum StopMode {
+    /// Sessions are ended and their transactions undone.
+    Fast,
+    /// As after a loss of power: the next start recovers.
+    Immediate,
+}
+
+impl PostgresServer {
+    /// Starts a cluster.
+    ///
+    /// # Errors
+    /// When PostgreSQL is not installed or does not start.
+    pub fn start() -> Result<Self, Missing> {
+        let binaries = find_binaries().ok_or(Missing::NotInstalled)?;
+        let directory = TemporaryDirectory::new("postgres").map_err(broken)?;
+        let root = directory.path().to_path_buf();
+        let account = Account::find();
+        account.give(&root)?;
+        let initdb = [
+            binaries.join("initdb").display().to_string(),
+            "--pgdata".to_owned(),
+            root.join("data").display().to_string(),
+            "--auth=trust".to_owned(),
+            "--username=postgres".to_owned(),
+            "--encoding=UTF8".to_owned(),
+            "--no-sync".to_owned(),
+        ];
+        account.run(&initdb)?;
+        let control = binaries.join("pg_ctl").display().to_string();
+        account.run(&control_words(&control, &root, START))?;
+        let stop = account.command(&control_words(&control, &root, &["stop", "-m", "immediate"]));
+        let watcher = watch(&stop, &root)?;
+        // From here on the watcher removes it.
+        std::mem::forget(directory);
+        Ok(Self {
+            account,
+            control,
+            root,
+            _watcher: watcher,
+        })
+    }
+
+    /// Stops the cluster and starts it again.
+    ///
+    /// # Errors
+    /// When it does not stop or start.
+    pub fn restart(&self, mode: StopMode) -> Result<(), Missing> {
+        let mode = match mode {
+            StopMode::Fast => "fast",
+            StopMode::Immediate => "immediate",
+        };
+        for words in [&["stop", "-w", "-m", mode][..], START] {
+            self.account
+                .run(&control_words(&self.control, &self.root, words))?;
+        }
+        Ok(())
+    }
+
+    /// URL of its database `postgres`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let socket = percent_encode(&self.root);
+        format!("postgres://postgres@localhost/postgres?host={socket}")
+    }
+}
+
+const START: &[&str] = &["start", "-w"];
+
+/// A command of `pg_ctl` for the cluster of a directory.
+fn control_words(control: &str, root: &Path, words: &[&str]) -> Vec<String> {
     let settings = format!(
         "-c listen_addresses= -c unix_socket_directories={} -c max_connections=300",
         root.display()
     );
-    let control = binaries.join("pg_ctl").display().to_string();
-    let data = data.display().to_string();
-    let log = root.join("log").display().to_string();
-    account.run(&[&control, "start", "-w", "-D", &data, "-l", &log, "-o", &settings].map(str::to_owned))?;
-
-    let stop = account.command(&[&control, "stop", "-m", "immediate", "-D", &data].map(str::to_owned));
-    let watcher = watch(&stop, &root)?;
-    // From here on the watcher removes it.
-    std::mem::forget(directory);
-    let _first = RUNNING.set(Cluster { _watcher: watcher });
-    let socket = percent_encode(&root);
-    Ok(format!("postgres://postgres@localhost/postgres?host={socket}"))
+    let (data, log) = (root.join("data"), root.join("log"));
+    let mut command = vec![control.to_owned()];
+    command.extend(words.iter().copied().map(str::to_owned));
+    command.extend(["-D".to_owned(), data.display().to_string()]);
+    if words == START {
+        command.extend([
+            "-l".to_owned(),
+            log.display().to_string(),
+            "-o".to_owned(),
+            settings,
+        ]);
+    }
+    command
 }
 
 /// Where `initdb` and `pg_ctl` are: on the path, or where Debian keeps each version (the newest).
@@ -76,6 +131,7 @@ fn find_binaries() -> Option<PathBuf> {
 }
 
 /// PostgreSQL refuses to run as root, so root runs it as another user.
+#[derive(Debug)]
 struct Account {
     name: Option<&'static str>,
 }

@@ -15,10 +15,18 @@ impl TemporaryDirectory {
     /// # Errors
     /// When the system's temporary directory cannot be written.
     pub fn new(label: &str) -> std::io::Result<Self> {
+        Self::new_in(&std::env::temp_dir(), label)
+    }
+
+    /// As [`Self::new`], in another directory than the system's.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub fn new_in(parent: &Path, label: &str) -> std::io::Result<Self> {
         loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let name = format!("switchyard-{label}-{}-{number}", std::process::id());
-            let path = std::env::temp_dir().join(name);
+            let path = parent.join(name);
             match std::fs::create_dir(&path) {
                 Ok(()) => return Ok(Self(path)),
                 // Left behind by an earlier process of the same id.

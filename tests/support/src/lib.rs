@@ -36,6 +36,7 @@ pub use admin::{Admin, AdminClient, Bearer, at_most};
 pub use api::{Api, PATIENCE, percent_encoded, text, together, until};
 pub use binaries::binary;
 pub use browser::{Browser, browser_or_skip};
+pub use cluster::{PostgresServer, StopMode};
 pub use directory::TemporaryDirectory;
 pub use http::{Answer, HttpClient};
 pub use server::{Facade, Server, ServerOptions, ShowLog};
@@ -66,7 +67,7 @@ pub struct Database {
 }
 
 /// The server's URL up to the database name, found once a process.
-static SERVER: LazyLock<Mutex<Option<Result<String, Missing>>>> = LazyLock::new(Mutex::default);
+static SERVER: LazyLock<Mutex<Option<Result<PostgresServer, Missing>>>> = LazyLock::new(Mutex::default);
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// A fresh PostgreSQL database for one test.
@@ -101,8 +102,22 @@ pub fn say_loudly(line: &str) {
 /// # Panics
 /// When `SWITCHYARD_TEST_REQUIRE_POSTGRES=1` and there is none.
 pub async fn postgres_or_skip(test: &str) -> Option<Database> {
-    match postgres_url().await {
-        Ok(database) => Some(database),
+    found_or_skip(test, postgres_url().await)
+}
+
+/// A PostgreSQL server of the test's own, to be stopped and started; as [`postgres_or_skip`] otherwise.
+///
+/// # Panics
+/// When `SWITCHYARD_TEST_REQUIRE_POSTGRES=1` and there is none.
+pub async fn postgres_server_or_skip(test: &str) -> Option<PostgresServer> {
+    let started = tokio::task::spawn_blocking(PostgresServer::start).await;
+    let started = started.unwrap_or_else(|error| Err(Missing::Broken(error.to_string())));
+    found_or_skip(test, started)
+}
+
+fn found_or_skip<T>(test: &str, found: Result<T, Missing>) -> Option<T> {
+    match found {
+        Ok(found) => Some(found),
         Err(missing) => {
             let required = std::env::var("SWITCHYARD_TEST_REQUIRE_POSTGRES").is_ok_and(|value| value == "1");
             assert!(!required, "{test} needs PostgreSQL: {missing}");
@@ -133,7 +148,8 @@ async fn server_url() -> Result<String, Missing> {
     // Starting a cluster blocks, and only the first caller does it.
     let found = tokio::task::spawn_blocking(|| {
         let mut server = SERVER.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        server.get_or_insert_with(cluster::start).clone()
+        let started = server.get_or_insert_with(PostgresServer::start);
+        started.as_ref().map(PostgresServer::url).map_err(Clone::clone)
     });
     found.await.map_err(|error| Missing::Broken(error.to_string()))?
 }

@@ -57,12 +57,15 @@ impl Process {
         self.child.try_wait().expect("a child to ask")
     }
 
-    /// Asks the process to end, as an operator does.
-    pub(crate) fn interrupt(&self) {
+    /// Sends a signal, by its name without `SIG`.
+    pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("kill")
-            .args(["-TERM", &self.child.id().to_string()])
+            .args([&format!("-{name}"), &self.child.id().to_string()])
             .status();
-        assert!(sent.is_ok_and(|status| status.success()), "SIGTERM was not sent");
+        assert!(
+            sent.is_ok_and(|status| status.success()),
+            "SIG{name} was not sent"
+        );
     }
 
     /// Ends the process at once, as a crash does.

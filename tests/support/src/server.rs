@@ -32,6 +32,8 @@ pub struct ServerOptions {
     pub flags: Vec<String>,
     /// Environment variables.
     pub environment: Vec<(String, String)>,
+    /// Where its directory is made; the system's temporary directory when absent.
+    pub place: Option<PathBuf>,
 }
 
 /// A running `switchyard serve`.
@@ -49,7 +51,11 @@ impl Server {
     /// # Panics
     /// When it does not get ready; the log says why.
     pub async fn start(options: ServerOptions) -> Self {
-        let directory = TemporaryDirectory::new("server").expect("a temporary directory");
+        let directory = match &options.place {
+            Some(place) => TemporaryDirectory::new_in(place, "server"),
+            None => TemporaryDirectory::new("server"),
+        };
+        let directory = directory.expect("a temporary directory");
         let (rest, grpc) = (free_address(), free_address());
         let process = Mutex::new(launch(&options, &directory, rest, grpc));
         let server = Self {
@@ -68,10 +74,15 @@ impl Server {
     /// # Panics
     /// When it does not get ready; the log says why.
     pub async fn restart(&mut self) {
+        self.restart_unready();
+        self.get_ready().await;
+    }
+
+    /// As [`Self::restart`], without waiting: it may never get ready.
+    pub fn restart_unready(&mut self) {
         self.kill_hard();
         let process = launch(&self.options, &self.directory, self.rest, self.grpc);
         self.process = Mutex::new(process);
-        self.get_ready().await;
     }
 
     /// As [`Self::restart`], with other environment variables.
@@ -79,8 +90,13 @@ impl Server {
     /// # Panics
     /// When it does not get ready; the log says why.
     pub async fn restart_with(&mut self, environment: Vec<(String, String)>) {
-        self.options.environment = environment;
+        self.set_environment(environment);
         self.restart().await;
+    }
+
+    /// Gives the server other environment variables from its next start on.
+    pub fn set_environment(&mut self, environment: Vec<(String, String)>) {
+        self.options.environment = environment;
     }
 
     /// Ends the server at once, as a crash does.
@@ -101,8 +117,22 @@ impl Server {
 
     /// Asks the server to end (SIGTERM), without waiting.
     pub fn interrupt(&self) {
+        self.signal("TERM");
+    }
+
+    /// Stops the server where it is (SIGSTOP), until [`Self::go_on`].
+    pub fn pause(&self) {
+        self.signal("STOP");
+    }
+
+    /// Lets a paused server go on (SIGCONT).
+    pub fn go_on(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
         let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
-        process.interrupt();
+        process.signal(name);
     }
 
     /// A caller of REST with the key of the first start.
@@ -203,14 +233,19 @@ impl Server {
         self.process.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ended(&self) -> Option<ExitStatus> {
+    /// How the server ended, if it has.
+    pub fn ended(&self) -> Option<ExitStatus> {
         self.process
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .ended()
     }
 
-    async fn get_ready(&self) {
+    /// Waits until the server is ready.
+    ///
+    /// # Panics
+    /// When it does not get ready; the log says why.
+    pub async fn get_ready(&self) {
         let ready = until(async || {
             if let Some(status) = self.ended() {
                 panic!("the server has ended with {status}:\n{}", self.log());
@@ -304,6 +339,11 @@ impl Facade {
     /// What the facade has logged, its last lines.
     pub fn log(&self) -> String {
         last_lines(&self.directory)
+    }
+
+    /// Its listener.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// A caller with this key, or with none.

@@ -1,6 +1,7 @@
 //! Another service, for the product to send requests to: answers as a test says and remembers what it was asked.
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -55,6 +56,16 @@ impl Target {
     /// # Panics
     /// When there is no port.
     pub async fn start(answer: impl Fn(&Asked) -> Response<Bytes> + Send + Sync + 'static) -> Self {
+        Self::start_slow(move |asked| std::future::ready(answer(asked))).await
+    }
+
+    /// As [`Self::start`], with answers that take their time.
+    ///
+    /// # Panics
+    /// When there is no port.
+    pub async fn start_slow<F: Future<Output = Response<Bytes>> + Send + 'static>(
+        answer: impl Fn(&Asked) -> F + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -96,9 +107,9 @@ impl Drop for Target {
     }
 }
 
-async fn respond(
+async fn respond<F: Future<Output = Response<Bytes>>>(
     request: Request<Incoming>,
-    answer: Arc<impl Fn(&Asked) -> Response<Bytes>>,
+    answer: Arc<impl Fn(&Asked) -> F>,
     seen: Arc<Mutex<Vec<Asked>>>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
@@ -111,5 +122,5 @@ async fn respond(
     };
     let response = answer(&asked);
     seen.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
-    Ok(response.map(Full::new))
+    Ok(response.await.map(Full::new))
 }

@@ -36,8 +36,20 @@ pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -
 pub struct Answer {
     /// HTTP status.
     pub status: u16,
+    /// Status line and headers.
+    pub head: String,
     /// Body; empty when there is none.
     pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// A header's text, if the answer has it.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.head.split("\r\n").filter_map(|line| line.split_once(':'));
+        let (_, value) = headers.find(|(given, _)| given.eq_ignore_ascii_case(name))?;
+        Some(value.trim())
+    }
 }
 
 /// Where an answer stands in what has been read.
@@ -115,9 +127,13 @@ impl Connection {
         let mut chunk = [0_u8; 16 * 1024];
         loop {
             if let Some(Whole { status, body }) = whole_answer(&self.buffer)? {
-                let answer = self.buffer[body.clone()].to_vec();
+                let answer = Answer {
+                    status,
+                    head: String::from_utf8_lossy(&self.buffer[..body.start]).into_owned(),
+                    body: self.buffer[body.clone()].to_vec(),
+                };
                 self.buffer.drain(..body.end);
-                return Ok(Answer { status, body: answer });
+                return Ok(answer);
             }
             match self.stream.read(&mut chunk)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),

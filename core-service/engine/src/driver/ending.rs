@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Driver, ENGINE_ERROR, Retries};
 use crate::event::{EventBody, Failure, NodeKey, Outcome};
 use crate::failure::NodeError;
+use crate::footprint::MAX_HELD_BYTES;
 use crate::kind::Behaviour;
 use crate::state::{NodeStatus, Place};
 use crate::step::Command;
@@ -44,6 +45,22 @@ impl Driver<'_> {
                 }),
             );
         }
+    }
+
+    pub(super) fn holds_too_much(&self) -> bool {
+        self.state.held_bytes > MAX_HELD_BYTES && !self.environment.lacks_answers()
+    }
+
+    pub(super) fn fail_for_size(&mut self) {
+        let message = format!(
+            "the outputs of the run's nodes have more than {} MiB together",
+            MAX_HELD_BYTES >> 20
+        );
+        let failure = Failure {
+            code: "RUN_TOO_LARGE".into(),
+            message,
+        };
+        self.terminate(Outcome::Failed, Some(failure));
     }
 
     /// Ends the run now: what is in flight is given up.
@@ -135,8 +152,8 @@ impl Driver<'_> {
         self.step.commands.push(command);
     }
 
-    /// A splitter at work is not executed: its items are.
+    /// A node whose scope is open is not executed: its items are.
     fn opens_scope(&self, place: Place) -> bool {
-        self.state.plan.node_at(place.node).opens.is_some()
+        self.state.slot(place).opened.is_some()
     }
 }

@@ -2,28 +2,37 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Driver, Retries};
 use crate::event::{EventBody, Failure, ItemResult, NodeKey};
 use crate::failure::NodeError;
-use crate::items::Opened;
 use crate::kind::{Behaviour, ConditionMode};
-use crate::kinds::Splitter;
+use crate::kinds::MAX_ITEMS;
 use crate::routing::Router;
-use crate::scope::{ItemScope, NodeScope};
+use crate::scope::ItemScope;
 use crate::state::{Decision, NodeStatus, Place};
 use crate::step::Command;
 use crate::timer::TimerKey;
 
 impl Driver<'_> {
-    /// A disabled splitter has one item: its input.
-    pub(super) fn split(&self, place: Place, splitter: &Splitter) -> Result<Vec<Value>, NodeError> {
-        let view = self.view(place);
-        if self.state.plan.node_at(place.node).disabled {
-            return Ok(vec![Arc::unwrap_or_clone(view.input())]);
+    /// A module gave what its region runs for, once for each.
+    pub(super) fn emit(&mut self, place: Place, output: Value) {
+        let items = match output {
+            Value::Array(items) => items,
+            one => vec![one],
+        };
+        if self.state.finished.is_some() {
+            let output = Arc::new(json!({ "count": items.len() }));
+            return self.record_completed(place, output, Vec::new());
         }
-        splitter.items(&view)
+        match items.len() {
+            0..=MAX_ITEMS => self.open_items(place, items),
+            count => {
+                let message = format!("the module gives {count} items; at most {MAX_ITEMS} are possible");
+                self.attempt_failed(place, NodeError::expression(message), Retries::Never);
+            }
+        }
     }
 
     pub(super) fn open_items(&mut self, place: Place, items: Vec<Value>) {
@@ -41,10 +50,7 @@ impl Driver<'_> {
         let plan = Arc::clone(&self.state.plan);
         let opened = &self.state.opened[opened_at as usize];
         let splitter = opened.place;
-        let concurrency = match &plan.node_at(splitter.node).behaviour {
-            Behaviour::Splitter(settings) => settings.concurrency(),
-            _ => 0,
-        };
+        let concurrency = plan.node_at(splitter.node).concurrency();
         let at_work = self.state.slot(splitter).opened == Some(opened_at)
             && self.state.slot(splitter).status == NodeStatus::Running
             && !self.state.frame(splitter.frame).done;
@@ -55,7 +61,7 @@ impl Driver<'_> {
         let count = opened.results.len();
         self.state.attention.pop_front();
         if ended {
-            let output = Arc::new(serde_json::json!({ "count": count }));
+            let output = Arc::new(json!({ "count": count }));
             self.record_completed(splitter, output, Vec::new());
         }
     }
@@ -68,7 +74,7 @@ impl Driver<'_> {
             return;
         };
         let key = self.item_key(splitter, index);
-        let output = Opened::item_output(index, item);
+        let output = plan.node_at(splitter.node).item_output(index, item);
         let view = self.view(splitter).with_own(&output);
         let scope = ItemScope::new(&view, item, index as usize);
         let routed = Router::new(&plan, plan.node_at(splitter.node)).completed(&scope, ConditionMode::All);

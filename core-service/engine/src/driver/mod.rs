@@ -2,22 +2,24 @@
 
 mod ending;
 mod items;
+mod parked;
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::config::OnError;
-use crate::event::{Event, EventBody, Failure, LogLine, NodeKey, Outcome};
+use crate::event::{Event, EventBody, Failure, LogLevel, LogLine, NodeKey, Outcome};
 use crate::failure::NodeError;
 use crate::fold::error_value;
+use crate::footprint::{self, MAX_LOGGED_BYTES};
 use crate::kind::{Behaviour, ConditionMode};
 use crate::plan::PlanNode;
 use crate::routing::Router;
 use crate::scope::{Environment, NodeScope};
 use crate::start::StartError;
 use crate::state::{NodeStatus, Place, RunState};
-use crate::step::{Command, Execute, Input, STEP_BUDGET, Step, StepError};
+use crate::step::{Command, Execute, Input, STEP_BUDGET, Step, StepError, as_object};
 use crate::timer::TimerKey;
 use crate::view::NodeView;
 
@@ -78,6 +80,7 @@ impl<'a> Driver<'a> {
                 attempt,
                 due_at_ms,
             } => self.node_parked(&key, attempt, due_at_ms),
+            Input::NodeAnswered { key, asked, result } => self.node_answered(&key, asked, result)?,
             Input::TimerFired(TimerKey::Node(key)) => self.node_timer(&key),
             Input::TimerFired(TimerKey::Run) => self.run_timer(),
             Input::Cancel => self.terminate(Outcome::Cancelled, None),
@@ -93,6 +96,9 @@ impl<'a> Driver<'a> {
     pub(crate) fn run(&mut self) {
         let mut budget = STEP_BUDGET;
         while self.may_begin() {
+            if self.holds_too_much() {
+                return self.fail_for_size();
+            }
             if budget == 0 && self.has_work() {
                 self.step.commands.push(Command::Continue);
                 return;
@@ -148,6 +154,11 @@ impl<'a> Driver<'a> {
             let input = view.input();
             return self.pass_on(place, input);
         }
+        if node.disabled && node.opens.is_some() {
+            // As if it passed its input through: its region runs once, for that.
+            let input = Arc::unwrap_or_clone(view.input());
+            return self.open_items(place, vec![input]);
+        }
         match &node.behaviour {
             Behaviour::Trigger => {
                 let input = Arc::clone(&self.state.input);
@@ -167,7 +178,7 @@ impl<'a> Driver<'a> {
                 Ok(due_at_ms) => self.wait(place, due_at_ms),
                 Err(error) => self.attempt_failed(place, error, Retries::Allowed),
             },
-            Behaviour::Splitter(splitter) => match self.split(place, splitter) {
+            Behaviour::Splitter(splitter) => match splitter.items(&view) {
                 Ok(items) => self.open_items(place, items),
                 Err(error) => self.attempt_failed(place, error, Retries::Allowed),
             },
@@ -192,13 +203,15 @@ impl<'a> Driver<'a> {
     }
 
     fn execute_command(&self, place: Place, key: NodeKey, request: Value) -> Command {
+        let node = self.state.plan.node_at(place.node);
         Command::Execute(Execute {
             key,
             run_attempt: self.state.run_attempt,
             attempt: self.state.slot(place).attempt,
             started_at_ms: self.state.slot(place).started_at_ms.unwrap_or(self.now_ms),
             request,
-            timeout_ms: self.state.plan.node_at(place.node).timeout_ms,
+            timeout_ms: node.timeout_ms,
+            only_computes: matches!(&node.behaviour, Behaviour::External(external) if external.only_computes()),
         })
     }
 
@@ -259,11 +272,14 @@ impl<'a> Driver<'a> {
         let plan = Arc::clone(&self.state.plan);
         let node = plan.node_at(place.node);
         let asked_ms = error.retry_after_ms.unwrap_or(0);
+        let temporary = error.temporary;
         let mut failure = error.into_failure();
         self.environment.mask_text(&mut failure.message);
-        if let (Retries::Allowed, true, Some(delay_ms)) =
-            (retries, self.may_begin(), self.next_delay_ms(place, node))
-        {
+        if let (Retries::Allowed, true, Some(delay_ms)) = (
+            retries,
+            self.may_begin(),
+            self.next_delay_ms(place, node, temporary),
+        ) {
             let due_at_ms = self.now_ms.saturating_add_unsigned(delay_ms.max(asked_ms));
             let key = self.state.key(place);
             self.record(EventBody::NodeRetrying {
@@ -321,11 +337,12 @@ impl<'a> Driver<'a> {
         Policy::Fail
     }
 
-    fn next_delay_ms(&self, place: Place, node: &PlanNode) -> Option<u64> {
+    fn next_delay_ms(&self, place: Place, node: &PlanNode, temporary: bool) -> Option<u64> {
         let slot = self.state.slot(place);
         // A node on the agenda begins and fails in one event, which counts the attempt.
         let attempt = slot.attempt + u32::from(slot.ready);
-        node.retry.as_ref()?.delay_after(attempt)
+        let own = node.own_retry.as_ref().filter(|_| temporary);
+        node.retry.as_ref().or(own)?.delay_after(attempt)
     }
 
     fn node_finished(&mut self, key: &NodeKey, attempt: u32, result: Result<Value, NodeError>) {
@@ -336,6 +353,7 @@ impl<'a> Driver<'a> {
             return;
         }
         match result {
+            Ok(output) if self.state.plan.node_at(place.node).opens.is_some() => self.emit(place, output),
             Ok(output) => self.complete(place, output),
             Err(error) => self.attempt_failed(place, error, Retries::Allowed),
         }
@@ -348,6 +366,12 @@ impl<'a> Driver<'a> {
             .is_some_and(|place| self.may_end(place, attempt));
         if !awaited {
             return;
+        }
+        if self.state.logged_bytes + footprint::of_lines(&lines) > MAX_LOGGED_BYTES {
+            lines = vec![LogLine {
+                level: LogLevel::Warn,
+                message: format!("console output of a run beyond {MAX_LOGGED_BYTES} bytes is left out"),
+            }];
         }
         for line in &mut lines {
             self.environment.mask_text(&mut line.message);
@@ -365,33 +389,15 @@ impl<'a> Driver<'a> {
 
     /// Whether the node's result is the runtime's to report.
     fn is_executing(&self, place: Place) -> bool {
-        let external = matches!(
-            self.state.plan.node_at(place.node).behaviour,
-            Behaviour::External(_)
-        );
-        external
-            && matches!(
-                self.state.slot(place).status,
-                NodeStatus::Running | NodeStatus::Waiting
-            )
+        let slot = self.state.slot(place);
+        self.is_external(place)
+            && slot.opened.is_none()
+            && matches!(slot.status, NodeStatus::Running | NodeStatus::Waiting)
     }
 
-    fn node_parked(&mut self, key: &NodeKey, attempt: u32, due_at_ms: Option<i64>) {
-        let Some(place) = self.state.place(key) else {
-            return;
-        };
-        let slot = self.state.slot(place);
-        if slot.attempt != attempt || slot.status != NodeStatus::Running || !self.is_executing(place) {
-            return;
-        }
-        self.record(EventBody::NodeWaiting {
-            key: key.clone(),
-            due_at_ms,
-        });
-        if let Some(due_at_ms) = due_at_ms {
-            let key = TimerKey::Node(key.clone());
-            self.step.commands.push(Command::SetTimer { key, due_at_ms });
-        }
+    fn is_external(&self, place: Place) -> bool {
+        let behaviour = &self.state.plan.node_at(place.node).behaviour;
+        matches!(behaviour, Behaviour::External(_))
     }
 
     fn node_timer(&mut self, key: &NodeKey) {
@@ -410,22 +416,6 @@ impl<'a> Driver<'a> {
             NodeStatus::Waiting => self.complete(place, wait_output(due_at_ms)),
             NodeStatus::Retrying => self.state.put_on_agenda(place),
             _ => {}
-        }
-    }
-
-    /// The time of a parked node is over.
-    fn time_over(&mut self, place: Place) {
-        let plan = Arc::clone(&self.state.plan);
-        let Behaviour::External(external) = &plan.node_at(place.node).behaviour else {
-            return;
-        };
-        match external.timed_out(&self.view(place)) {
-            Ok(Some(output)) => self.complete(place, output),
-            Ok(None) => {
-                let error = NodeError::new(NodeError::TIMEOUT, "nobody answered in time");
-                self.attempt_failed(place, error, Retries::Never);
-            }
-            Err(error) => self.attempt_failed(place, error, Retries::Never),
         }
     }
 
@@ -478,13 +468,6 @@ impl<'a> Driver<'a> {
                 self.state.failing.get_or_insert(Failure { code, message });
             }
         }
-    }
-}
-
-fn as_object(output: Value) -> Value {
-    match output {
-        Value::Object(_) => output,
-        other => Value::Object(Map::from_iter([(String::from("value"), other)])),
     }
 }
 

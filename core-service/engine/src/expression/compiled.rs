@@ -100,6 +100,16 @@ impl CompiledValue {
         names.into_iter()
     }
 
+    /// The variables' fields that it names in plain text, in alphabetical order, each once.
+    pub fn variable_fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        let fields: BTreeSet<(&str, &str)> = self
+            .templates()
+            .into_iter()
+            .flat_map(Template::variable_fields)
+            .collect();
+        fields.into_iter()
+    }
+
     /// The names of the custom functions it calls, in alphabetical order, each once.
     pub fn custom_functions(&self) -> impl Iterator<Item = &str> {
         let names: BTreeSet<&str> = self

@@ -12,6 +12,8 @@ use std::cell::Cell;
 pub const MAX_CHARACTERS: usize = 10_000;
 /// The deepest nesting of an expression.
 pub const MAX_DEPTH: usize = 64;
+/// The longest regular expression, in bytes: before its size is known, reading it takes some hundred times as many.
+pub const MAX_PATTERN_BYTES: usize = 4 * 1024;
 /// The most work one evaluation may do.
 pub const MAX_STEPS: u64 = 1_000_000;
 /// The largest text on the way and the largest result of one expression, in bytes.

@@ -28,7 +28,12 @@ pub(crate) use gather::Gather;
 pub use reference::reference;
 pub use template::Template;
 
-use serde_json::Value;
+use std::cmp::Ordering;
+
+use regex::Regex;
+use serde_json::{Number, Value};
+
+use numbers::Numeric;
 
 use crate::graph::FrozenFunction;
 
@@ -73,6 +78,16 @@ pub fn is_reserved(name: &str) -> bool {
     WORDS.contains(&name) || functions::find(name).is_some()
 }
 
+/// The regular expression of a text, or what is wrong with it: the same in filters as in expressions.
+pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
+    patterns::compile(text, "").map(|pattern| pattern.regex)
+}
+
+/// The order of two numbers: integers and decimals are one type, and none is rounded.
+pub(crate) fn compare_numbers(left: &Number, right: &Number) -> Ordering {
+    Numeric::of(left).compare(Numeric::of(right))
+}
+
 /// The custom functions that a template may call, asked while it is parsed.
 pub trait CustomFunctions {
     /// The least and the greatest number of arguments, or `None` when there is no such function.
@@ -81,6 +96,12 @@ pub trait CustomFunctions {
     /// The function with an id, for nodes that call one.
     fn by_id(&self, _id: &str) -> Option<FrozenFunction> {
         None
+    }
+
+    /// Whether a plain name is short for the variable of that name: `parameters` for `$vars.parameters`. Workflows have
+    /// no such names; the manifests of apps do.
+    fn is_variable(&self, _name: &str) -> bool {
+        false
     }
 }
 

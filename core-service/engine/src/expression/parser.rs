@@ -19,6 +19,8 @@ use std::collections::BTreeSet;
 pub(super) struct References {
     pub(super) nodes: BTreeSet<i64>,
     pub(super) variables: BTreeSet<String>,
+    /// The fields of variables that are named in plain text, each after its variable.
+    pub(super) variable_fields: BTreeSet<(String, String)>,
     pub(super) custom_functions: BTreeSet<String>,
 }
 
@@ -300,6 +302,10 @@ impl<'t> Parser<'t> {
             && !steps.is_empty()
         {
             return Err(self.lexer.error(start, "a text has no fields to step into"));
+        }
+        if let (Expression::Variable(variable), Some(Step::Name(field))) = (&base, steps.first()) {
+            let named = (variable.clone(), field.clone());
+            self.references.variable_fields.insert(named);
         }
         Ok(if steps.is_empty() {
             base

@@ -3,6 +3,7 @@
 //! A template does not own its compiled patterns: a few letters can compile to hundreds of kilobytes, and a
 //! workflow may hold thousands of templates. Each thread keeps those it used last instead.
 
+use super::limits::MAX_PATTERN_BYTES;
 use regex::{Regex, RegexBuilder};
 use std::cell::RefCell;
 
@@ -35,6 +36,7 @@ thread_local! {
 
 /// Says what is wrong with a pattern or its flags, without the cost of compiling it.
 pub(super) fn check(text: &str, flags: &str) -> Result<(), String> {
+    check_length(text)?;
     let flag = check_flags(flags)?;
     let mut builder = regex_syntax::ParserBuilder::new();
     builder
@@ -66,6 +68,7 @@ pub(super) fn compile(text: &str, flags: &str) -> Result<Pattern, String> {
 }
 
 fn build(text: &str, flags: &str) -> Result<Pattern, String> {
+    check_length(text)?;
     let flag = check_flags(flags)?;
     let built = RegexBuilder::new(text)
         .size_limit(MAX_COMPILED_BYTES)
@@ -86,6 +89,15 @@ fn build(text: &str, flags: &str) -> Result<Pattern, String> {
             Err("the regular expression is too large; repeat less in it".to_owned())
         }
         Err(error) => Err(malformed(&error.to_string())),
+    }
+}
+
+fn check_length(text: &str) -> Result<(), String> {
+    match text.len() > MAX_PATTERN_BYTES {
+        true => Err(format!(
+            "a regular expression has at most {MAX_PATTERN_BYTES} bytes; look for a text with `contains`"
+        )),
+        false => Ok(()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `docs/expressions.md`: the language in prose, the functions from their table.
 
 use super::functions::{CATEGORIES, DATE_TOKENS, Function};
-use super::limits::{MAX_CHARACTERS, MAX_DEPTH, MAX_RESULT_BYTES, MAX_STEPS};
+use super::limits::{MAX_CHARACTERS, MAX_DEPTH, MAX_PATTERN_BYTES, MAX_RESULT_BYTES, MAX_STEPS};
 use std::fmt::Write as _;
 
 /// The reference of the language, in Markdown.
@@ -24,7 +24,8 @@ pub fn reference() -> String {
     let _ = write!(
         text,
         "\n## Limits\n\n\
-         A template has at most {MAX_CHARACTERS} characters and {MAX_DEPTH} levels of nesting. An evaluation takes at \
+         A template has at most {MAX_CHARACTERS} characters and {MAX_DEPTH} levels of nesting; a regular \
+         expression at most {MAX_PATTERN_BYTES} bytes. An evaluation takes at \
          most {MAX_STEPS} steps (a step is an operation, or 64 bytes read or made) and gives at most {} MiB. What goes \
          beyond fails the node with `EXPRESSION_ERROR`. An expression reaches nothing but its inputs, so the same \
          inputs always give the same value.\n\n\

@@ -129,6 +129,12 @@ impl Template {
         self.references.variables.iter().map(String::as_str)
     }
 
+    /// The variables' fields that it names in plain text, in alphabetical order, each once.
+    pub fn variable_fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        let fields = self.references.variable_fields.iter();
+        fields.map(|(variable, field)| (variable.as_str(), field.as_str()))
+    }
+
     /// The names of the custom functions it calls, in alphabetical order, each once.
     pub fn custom_functions(&self) -> impl Iterator<Item = &str> {
         self.references.custom_functions.iter().map(String::as_str)

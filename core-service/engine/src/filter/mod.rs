@@ -10,11 +10,12 @@ pub use operator::Operator;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::expression::{CompiledValue, CustomFunctions, EvaluationError, Scope, Template};
+use crate::expression::{self, CompiledValue, CustomFunctions, EvaluationError, Scope, Template};
+use crate::failure::brief;
 use crate::params::ParamProblem;
 
 use operator::both_strings;
-use read::{Reader, compile_pattern};
+use read::Reader;
 
 /// A condition for taking an edge or keeping an item.
 #[derive(Clone, Debug)]
@@ -78,7 +79,8 @@ impl CompiledFilter {
             Form::Template(template) => match template.evaluate(scope)? {
                 Value::Bool(holds) => Ok(holds),
                 other => Err(EvaluationError::new(format!(
-                    "a filter must give true or false, not {other:.60}"
+                    "a filter must give true or false, not {}",
+                    brief(&other)
                 ))),
             },
             Form::AnyOfAll(groups) => {
@@ -116,7 +118,7 @@ impl Condition {
             return Ok(self.operator.holds(&left, &right));
         }
         match both_strings(&left, &right) {
-            Some((text, pattern)) => Ok(compile_pattern(pattern)
+            Some((text, pattern)) => Ok(expression::pattern(pattern)
                 .map_err(EvaluationError::new)?
                 .is_match(text)),
             None => Ok(false),

@@ -1,15 +1,12 @@
 //! Reads the stored form of conditions.
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 use serde_json::{Map, Value};
 
-use crate::expression::{CompiledValue, CustomFunctions, ParseError};
+use crate::expression::{self, CompiledValue, CustomFunctions, ParseError};
 use crate::params::ParamProblem;
 
 use super::{Condition, Operator};
-
-/// Largest compiled size of a pattern in bytes: the matcher is linear in the text, its size is what a pattern costs.
-const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// Reads the stored form, noting every problem with its path.
 pub(super) struct Reader<'a> {
@@ -141,7 +138,7 @@ impl Reader<'_> {
             return Some(None);
         };
         let compiled = match literal.as_str() {
-            Some(text) => compile_pattern(text),
+            Some(text) => expression::pattern(text).map_err(|why| format!("is of no use: {why}")),
             None => Err(String::from("must be a regular expression in a string")),
         };
         match compiled {
@@ -152,13 +149,4 @@ impl Reader<'_> {
             }
         }
     }
-}
-
-/// A pattern that runs in linear time, or a sentence.
-pub(super) fn compile_pattern(text: &str) -> Result<Regex, String> {
-    let built = RegexBuilder::new(text)
-        .size_limit(MAX_PATTERN_BYTES)
-        .dfa_size_limit(MAX_PATTERN_BYTES)
-        .build();
-    built.map_err(|_| format!("{text:?} is not a regular expression this service can run in linear time"))
 }

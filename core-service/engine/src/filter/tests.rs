@@ -65,6 +65,12 @@ fn operators_compare_without_coercion() {
             "gt",
             json!(9_007_199_254_740_992_i64),
         ),
+        (json!(u64::MAX), "gt", json!(u64::MAX - 1)),
+        (
+            json!(9_007_199_254_740_993_i64),
+            "neq",
+            json!(9_007_199_254_740_992.0),
+        ),
         (json!("b"), "gte", json!("a")),
         (json!(1), "lt", json!(1.5)),
         (json!(1), "lte", json!(1)),
@@ -146,4 +152,19 @@ fn every_mistake_is_named_with_its_path() {
 fn patterns_are_bounded() {
     let bomb = json!({ "left": "a", "operator": "matches", "right": "((a{0,100}){0,100}){0,100}" });
     assert_eq!(problems(json!({ "any": [{ "all": [bomb] }] })).len(), 1);
+    // One that is computed, too: the text of a pattern costs some hundred times its length.
+    let long = json!({ "left": "a", "operator": "matches", "right": "{{repeat('a'; 5000000)}}" });
+    let failure = failure(&json!({ "any": [{ "all": [long] }] }));
+    assert!(failure.contains("at most 4096 bytes"), "{failure}");
+}
+
+#[test]
+fn failures_show_the_beginning_of_a_value() {
+    let failure = failure(&json!("{{repeat('ä'; 5000)}}"));
+    assert!(failure.contains("not \"äää") && failure.len() < 300, "{failure}");
+}
+
+fn failure(filter: &Value) -> String {
+    let compiled = CompiledFilter::compile(filter, &NoCustomFunctions).unwrap();
+    compiled.matches(&Empty).unwrap_err().message
 }

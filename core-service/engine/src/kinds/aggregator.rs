@@ -1,4 +1,4 @@
-//! `aggregator`: collects what came of each item of a splitter.
+//! `aggregator`: collects what came of each item of a scope.
 
 use std::sync::Arc;
 
@@ -24,7 +24,11 @@ impl Kind for AggregatorKind {
              errors.",
         )
         .with_shape([
-            FieldSpec::required("of", FieldType::Integer, "The id of the splitter."),
+            FieldSpec::required(
+                "of",
+                FieldType::Integer,
+                "The id of the splitter, or of the module that gives several things.",
+            ),
             FieldSpec::optional(
                 "collect",
                 FieldType::ItemTemplate,
@@ -38,7 +42,7 @@ impl Kind for AggregatorKind {
         if !node.params.get("of").is_some_and(Value::is_i64) {
             return Err(vec![ParamProblem::new(
                 "of",
-                "must be the id of a splitter, not a template",
+                "must be the id of a node that opens a scope, not a template",
             )]);
         }
         let given = node

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::expression::CustomFunctions;
+use crate::expression::{CustomFunctions, NoCustomFunctions, Template};
 use crate::graph::Node;
 use crate::kind::{Behaviour, Kind, NodeSpec};
-use crate::params::{Completeness, FieldSpec, FieldType, ParamProblem};
+use crate::params::{Completeness, FieldSpec, FieldType, ParamProblem, Resource};
 
 pub(crate) struct ErrorTrigger;
 
@@ -17,20 +17,32 @@ impl Kind for ErrorTrigger {
             "On error",
             "Starts a run when a run of one of the workflows has failed. Output: runId, workflowId, nodeId, error.",
         )
-        .with_shape([FieldSpec::required("workflowIds", FieldType::Array, workflow_ids)])
+        .with_shape([
+            FieldSpec::required("workflowIds", FieldType::Array, workflow_ids).naming(Resource::Workflow)
+        ])
         .with_example(json!({ "workflowIds": ["wf_01j8zt5m2ve4rbq3w5dxkh9n7c"] }))
     }
 
     fn check(&self, params: &Map<String, Value>, _completeness: Completeness) -> Vec<ParamProblem> {
-        let ids = params
-            .get("workflowIds")
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        let not_text = ids.iter().enumerate().filter(|(_, id)| !id.is_string());
-        not_text
-            .map(|(at, _)| ParamProblem::new(format!("workflowIds[{at}]"), "must be a workflow id"))
-            .collect()
+        // Nothing has run yet that a template could see.
+        let is_id = |given: &Value| {
+            given
+                .as_str()
+                .and_then(|text| Template::parse(text, &NoCustomFunctions).ok())
+                .is_some_and(|text| text.is_literal())
+        };
+        match params.get("workflowIds") {
+            Some(Value::Array(given)) => {
+                let wrong = given.iter().enumerate().filter(|(_, given)| !is_id(given));
+                wrong
+                    .map(|(at, _)| ParamProblem::new(format!("workflowIds[{at}]"), "must be a workflow id"))
+                    .collect()
+            }
+            Some(Value::String(_)) => {
+                vec![ParamProblem::new("workflowIds", "must be a list of workflow ids")]
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn compile(

@@ -19,6 +19,7 @@ mod webhook_trigger;
 mod workflow_trigger;
 
 pub use aggregator::Aggregator;
+pub(crate) use splitter::MAX_ITEMS;
 pub use splitter::Splitter;
 pub use stop::{End, Stop};
 pub use wait::Wait;

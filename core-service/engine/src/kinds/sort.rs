@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Value, json};
 
-use crate::expression::{CompiledValue, CustomFunctions};
+use crate::expression::{CompiledValue, CustomFunctions, compare_numbers};
 use crate::failure::NodeError;
 use crate::graph::Node;
 use crate::kind::{Behaviour, Kind, NodeSpec, Pure};
@@ -74,13 +74,7 @@ fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::String(a), Value::String(b)) => a.cmp(b),
-        (Value::Number(a), Value::Number(b)) => match (a.as_i64(), b.as_i64()) {
-            (Some(a), Some(b)) => a.cmp(&b),
-            _ => a
-                .as_f64()
-                .unwrap_or(f64::NAN)
-                .total_cmp(&b.as_f64().unwrap_or(f64::NAN)),
-        },
+        (Value::Number(a), Value::Number(b)) => compare_numbers(a, b),
         _ => rank(a).cmp(&rank(b)),
     }
 }

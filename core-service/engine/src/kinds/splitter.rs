@@ -12,7 +12,7 @@ use crate::params::{Completeness, FieldSpec, FieldType, ParamProblem};
 use super::support::{compile_field, list};
 
 /// Most items of one scope.
-const MAX_ITEMS: usize = 10_000;
+pub(crate) const MAX_ITEMS: usize = 10_000;
 
 pub(crate) struct SplitterKind;
 
@@ -33,6 +33,7 @@ impl Kind for SplitterKind {
             ),
         ])
         .with_example(json!({ "items": "{{1.body.orders}}", "concurrency": 5 }));
+        spec.opens_scope = true;
         spec.edge_model = String::from(
             "Normal edges whose filter holds for the item are taken for it, the fallback edge when none was. Error \
              edges are taken when the list cannot be evaluated.",

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::expression::{CompiledValue, CustomFunctions};
-use crate::failure::NodeError;
+use crate::failure::{NodeError, brief};
 use crate::graph::{MAX_NAME, Node};
 use crate::kind::{Behaviour, Kind, NodeSpec, Pure};
 use crate::params::{Completeness, FieldSpec, FieldType, ParamProblem};
@@ -103,7 +103,8 @@ impl Pure for Response {
                 Some(status) => status,
                 None => {
                     return Err(NodeError::expression(format!(
-                        "status must be from 200 to 599, not {given:.60}"
+                        "status must be from 200 to 599, not {}",
+                        brief(&given)
                     )));
                 }
             },

@@ -24,12 +24,7 @@ impl Editor<'_> {
             );
             return Err(Refusal::new("EDGE_EXISTS", message));
         }
-        if self.graph.edges.len() >= MAX_EDGES {
-            return Err(Refusal::new(
-                "TOO_MANY_EDGES",
-                format!("a workflow has at most {MAX_EDGES} edges"),
-            ));
-        }
+        require_room(&self.graph.edges, 1)?;
         let filter = self.checked_filter(filter)?;
         let order = order.unwrap_or_else(|| self.next_order(from, edge_type));
         self.graph.edges.push(Edge {
@@ -58,18 +53,6 @@ impl Editor<'_> {
         let filter = self.checked_filter(filter)?;
         self.graph.edges[position].filter = filter;
         Ok(())
-    }
-
-    /// Leads an edge of a removed node on to that node's successor, unless there is such an edge.
-    pub(super) fn heal(&mut self, before: &Edge, to: i64) {
-        let id = Edge::id_of(before.from, to, before.edge_type);
-        if self.graph.edge(&id).is_none() && before.from != to {
-            self.graph.edges.push(Edge {
-                id,
-                to,
-                ..before.clone()
-            });
-        }
     }
 
     fn checked_filter(&self, filter: Option<Value>) -> Result<Option<Value>, Refusal> {
@@ -115,4 +98,37 @@ impl Editor<'_> {
             .map(|(at, _)| at)
             .collect()
     }
+}
+
+/// Refuses when there is no room for `more` edges.
+pub(super) fn require_room(edges: &[Edge], more: usize) -> Result<(), Refusal> {
+    if edges.len() + more > MAX_EDGES {
+        let message = format!("a workflow has at most {MAX_EDGES} edges");
+        return Err(Refusal::new("TOO_MANY_EDGES", message));
+    }
+    Ok(())
+}
+
+/// Leads what led to a removed node on to that node's successors, where no such edge is kept already.
+///
+/// An edge of the node to itself leads nowhere once the node is gone.
+pub(super) fn heal(kept: &mut Vec<Edge>, gone: &[Edge], removed: i64) -> Result<(), Refusal> {
+    let onward = |edge: &&Edge| edge.to != removed && edge.edge_type == EdgeType::Normal;
+    for next in gone.iter().filter(onward) {
+        let before = gone
+            .iter()
+            .filter(|edge| edge.from != removed && edge.from != next.to);
+        for before in before {
+            let id = Edge::id_of(before.from, next.to, before.edge_type);
+            if kept.iter().all(|edge| edge.id != id) {
+                require_room(kept, 1)?;
+                kept.push(Edge {
+                    id,
+                    to: next.to,
+                    ..before.clone()
+                });
+            }
+        }
+    }
+    Ok(())
 }

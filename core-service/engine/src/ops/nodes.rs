@@ -6,12 +6,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::config::NodeConfig;
-use crate::graph::{EdgeType, MAX_EDGES, MAX_NODES, NATIVE_APP, Node};
+use crate::graph::{EdgeType, MAX_NODES, NATIVE_APP, Node};
 use crate::kind::Registered;
 use crate::ops::apply::{Editor, Refusal, checked_name};
-use crate::ops::{AddNode, KindRef, NodeRef, UpdateMode, merge_patch};
+use crate::ops::{AddNode, KindRef, NodeRef, UpdateMode, edges, merge_patch};
 use crate::params::{Completeness, ParamProblem};
-use crate::regions::{AGGREGATOR, SPLITTER};
+use crate::regions::AGGREGATOR;
 
 /// Canvas distance between a node and the one after it.
 const STEP_X: f64 = 240.0;
@@ -33,7 +33,7 @@ impl Editor<'_> {
             let message = format!("{module_slug} nodes cannot be added on their own");
             return Err(Refusal::new("NOT_INSERTABLE", message));
         }
-        let scaffolds = add.scaffold && app_id == NATIVE_APP && module_slug == SPLITTER;
+        let scaffolds = add.scaffold && kind.spec.opens_scope;
         self.require_room(
             1 + usize::from(scaffolds),
             usize::from(add.after.is_some()) + usize::from(scaffolds),
@@ -101,13 +101,7 @@ impl Editor<'_> {
                 format!("a workflow has at most {MAX_NODES} nodes"),
             ));
         }
-        if self.graph.edges.len() + edges > MAX_EDGES {
-            return Err(Refusal::new(
-                "TOO_MANY_EDGES",
-                format!("a workflow has at most {MAX_EDGES} edges"),
-            ));
-        }
-        Ok(())
+        edges::require_room(&self.graph.edges, edges)
     }
 
     fn insert(&mut self, node: Node) -> i64 {
@@ -162,21 +156,17 @@ impl Editor<'_> {
 
     pub(super) fn remove_node(&mut self, reference: &NodeRef, heal: bool) -> Result<(), Refusal> {
         let id = self.node_id(reference)?;
-        let (gone, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.graph.edges)
-            .into_iter()
+        let (gone, mut kept): (Vec<_>, Vec<_>) = self
+            .graph
+            .edges
+            .iter()
+            .cloned()
             .partition(|edge| edge.from == id || edge.to == id);
+        if heal {
+            edges::heal(&mut kept, &gone, id)?;
+        }
         self.graph.edges = kept;
         self.graph.nodes.retain(|node| node.id != id);
-        if heal {
-            let onward = gone
-                .iter()
-                .filter(|edge| edge.from == id && edge.edge_type == EdgeType::Normal);
-            for next in onward {
-                for before in gone.iter().filter(|edge| edge.to == id) {
-                    self.heal(before, next.to);
-                }
-            }
-        }
         Ok(())
     }
 

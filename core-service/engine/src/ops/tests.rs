@@ -273,6 +273,34 @@ fn healing_connects_what_was_before_with_what_came_after() {
 }
 
 #[test]
+fn healing_follows_no_edge_of_the_removed_node_to_itself() {
+    let removed = GraphOp::RemoveNode {
+        node: NodeRef::Id(2),
+        heal: true,
+    };
+    let healed = run(&graph("1:set 2:set 3:set | 1-2 2-2 2-3"), vec![removed]);
+    assert_eq!(healed.errors, []);
+    let edges: Vec<_> = healed.graph.edges.iter().map(|edge| edge.id.as_str()).collect();
+    assert_eq!(edges, ["1-3"]);
+}
+
+#[test]
+fn healing_beyond_the_limit_of_edges_is_refused_whole() {
+    let fan = |from: i64, to: i64| format!(" {from}-{to}");
+    let nodes: String = (1..=101).map(|id| format!("{id}:set ")).collect();
+    let inward: String = (1..=50).map(|id| fan(id, 101)).collect();
+    let onward: String = (51..=100).map(|id| fan(101, id)).collect();
+    let start = graph(&format!("{nodes}|{inward}{onward}"));
+    let removed = GraphOp::RemoveNode {
+        node: NodeRef::Id(101),
+        heal: true,
+    };
+    let result = run(&start, vec![removed]);
+    assert!(errors(&result)[0].contains("TOO_MANY_EDGES"));
+    assert_eq!(result.graph, start);
+}
+
+#[test]
 fn credentials_belong_to_their_app() {
     let set = |id: &str| GraphOp::SetCredential {
         node: NodeRef::Id(1),

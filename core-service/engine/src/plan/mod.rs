@@ -8,6 +8,8 @@ mod scopes;
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use crate::config::{Join, OnError, Retry};
 use crate::expression::CustomFunctions;
 use crate::filter::CompiledFilter;
@@ -15,6 +17,7 @@ use crate::graph::{Edge, EdgeType, Graph, Node};
 use crate::kind::{Behaviour, Kinds, NodeSpec, Registered};
 use crate::params::{Completeness, ParamProblem};
 use crate::problem::Problem;
+use crate::step::as_object;
 use crate::{regions, topology};
 
 pub(crate) use scopes::PlanScope;
@@ -47,14 +50,18 @@ pub struct PlanNode {
     pub connection_id: Option<String>,
     /// Milliseconds an attempt may take.
     pub timeout_ms: u64,
-    /// When it is tried again.
+    /// When it is tried again, whatever it failed by.
     pub retry: Option<Retry>,
+    /// When it is tried again after a temporary failure, if `retry` says nothing.
+    pub own_retry: Option<Retry>,
     /// What its failure does; absent means what is around it decides.
     pub on_error: Option<OnError>,
     /// Passes its input through.
     pub disabled: bool,
     /// How many incoming edges it waits for.
     pub join: Join,
+    /// Of a node that opens a scope: items at the same time.
+    concurrency: u32,
     /// What executing it costs.
     pub credits: u32,
     /// Whether it starts runs.
@@ -105,6 +112,33 @@ impl fmt::Debug for Plan {
     }
 }
 
+impl PlanNode {
+    /// Of a node that opens a scope: items at the same time.
+    pub(crate) fn concurrency(&self) -> u32 {
+        match &self.behaviour {
+            Behaviour::Splitter(splitter) => splitter.concurrency(),
+            _ => self.concurrency,
+        }
+    }
+
+    /// Of a node that opens a scope: its output for an item. A splitter wraps items, which may be anything; what a module
+    /// finds is an output itself.
+    pub(crate) fn item_output(&self, index: u32, item: &Value) -> Value {
+        match &self.behaviour {
+            Behaviour::Splitter(_) => json!({ "item": item, "index": index }),
+            _ => as_object(item.clone()),
+        }
+    }
+
+    /// The item inside what [`PlanNode::item_output`] gave.
+    pub(crate) fn item_in<'v>(&self, output: &'v Value) -> Option<&'v Value> {
+        match &self.behaviour {
+            Behaviour::Splitter(_) => output.get("item"),
+            _ => Some(output),
+        }
+    }
+}
+
 impl Plan {
     /// Compiles a graph, or gives everything that keeps it from running.
     pub fn compile(
@@ -125,7 +159,7 @@ impl Plan {
                 Err(found) => problems.extend(found),
             }
         }
-        problems.extend(regions::check_complete(graph));
+        problems.extend(regions::check_complete(graph, kinds));
         let filters = compile_filters(graph, functions, &mut problems);
         if !problems.is_empty() {
             return Err(problems);
@@ -138,7 +172,7 @@ impl Plan {
         };
         plan.connect(&graph.edges, filters);
         plan.find_ancestors();
-        plan.divide(graph);
+        plan.divide(graph, kinds);
         Ok(plan)
     }
 
@@ -285,9 +319,11 @@ fn plan_node(node: &Node, kind: &Arc<Registered>, behaviour: Behaviour) -> PlanN
         connection_id: node.connection_id.clone(),
         timeout_ms: node.config.timeout_ms(),
         retry: node.config.retry.clone(),
+        own_retry: spec.retry.clone(),
         on_error: node.config.on_error,
         disabled: node.config.is_disabled(),
         join: node.config.join(),
+        concurrency: node.config.concurrency.unwrap_or(1).max(1),
         credits: spec.credits,
         is_trigger: spec.is_trigger(),
         behaviour,

@@ -2,6 +2,7 @@
 
 use super::Plan;
 use crate::graph::{EdgeType, Graph};
+use crate::kind::Kinds;
 use crate::regions;
 
 /// A scope: the run's own, or the region of a splitter. Each node and each edge belongs to one.
@@ -21,9 +22,9 @@ pub(crate) struct PlanScope {
 
 impl Plan {
     /// Gives each node and each edge to the innermost scope around it.
-    pub(super) fn divide(&mut self, graph: &Graph) {
+    pub(super) fn divide(&mut self, graph: &Graph, kinds: &dyn Kinds) {
         self.scopes.push(PlanScope::default());
-        let mut regions: Vec<regions::Region> = regions::find(graph).into_values().collect();
+        let mut regions: Vec<regions::Region> = regions::find(graph, kinds).into_values().collect();
         // A region inside another is the smaller one, so the innermost has the last word.
         regions.sort_by_key(|region| std::cmp::Reverse(region.inside.len()));
         for region in regions {

@@ -3,8 +3,8 @@
 use jiff::Span;
 use jiff::civil::{Date, DateTime, Time};
 
-/// How far ahead a day is looked for: a 29 February can be eight years off.
-const MOST_DAYS: usize = 9 * 366;
+/// How far ahead a day is looked for: a 29 February that is a Sunday can be forty years off.
+const MOST_DAYS: usize = 41 * 366;
 
 /// Times of the day, on the days of a rule.
 #[derive(Clone, Debug)]

@@ -6,63 +6,29 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::CONSTANTS;
+use super::ask::Asked;
+use super::faults::Faults;
+use super::process::{Executing, Process};
 use super::random::Random;
 use super::random_graph::{RandomEdge, RandomNode, build};
-use super::world::{assert_same, replay, result_of};
+use super::world::{assert_same, replay};
+use crate::config::DEFAULT_TIMEOUT_MS;
 use crate::event::{Event, EventBody, NodeKey};
+use crate::failure::NodeError;
 use crate::graph::EdgeType;
 use crate::journal;
 use crate::plan::Plan;
 use crate::start::Start;
 use crate::state::{NodeStatus, RunState};
-use crate::step::{Command, Execute, Input, Step};
-use crate::timer::TimerKey;
+use crate::step::{Execute, Input, NodeAttempt, Step, StepError};
 
 /// More than any run takes.
 const MOST_STEPS: usize = 20_000;
 /// Longer than any execution takes otherwise, in milliseconds.
-const SLOW_MS: usize = 60_000;
-
-/// How often what goes wrong, in a thousand steps.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Faults {
-    /// The process dies: before its events are durable, or after that and before their commands are carried out.
-    pub(crate) crash: usize,
-    /// Another process takes the run over from one that lives on.
-    pub(crate) lease_loss: usize,
-    /// A result or a timer of before is reported once more.
-    pub(crate) duplicate: usize,
-    /// A timer fires before its time.
-    pub(crate) early_timer: usize,
-    /// An execution takes very long.
-    pub(crate) slow: usize,
-    /// Somebody cancels the run.
-    pub(crate) cancel: usize,
-}
-
-impl Faults {
-    pub(crate) const NONE: Self = Self {
-        crash: 0,
-        lease_loss: 0,
-        duplicate: 0,
-        early_timer: 0,
-        slow: 0,
-        cancel: 0,
-    };
-
-    pub(crate) fn choose(random: &mut Random) -> Self {
-        let rates = [0, 50, 200, 400];
-        Self {
-            crash: random.pick(&rates),
-            lease_loss: random.pick(&rates),
-            duplicate: random.pick(&rates),
-            early_timer: random.pick(&rates),
-            slow: random.pick(&rates),
-            cancel: random.pick(&[0, 0, 80]),
-        }
-    }
-}
+const SLOW_MS: u64 = 60_000;
 
 /// What a process knew of the run when another took it over.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,15 +37,6 @@ enum Known {
     Durable,
     /// What never became durable, too.
     Ahead,
-}
-
-/// A process that drives the run, or believes that it does.
-struct Process {
-    epoch: u64,
-    state: RunState,
-    /// By the instant they end at.
-    executing: Vec<(i64, Execute)>,
-    timers: BTreeMap<TimerKey, i64>,
 }
 
 /// One run, its journal and its processes.
@@ -96,10 +53,18 @@ pub(crate) struct Cluster {
     stale: Vec<Process>,
     /// What was reported before.
     reported: Vec<Input>,
+    /// What people and other runs answer, by the instant and in the order they were asked in.
+    answers: BTreeMap<(i64, usize), Input>,
+    /// The attempt that is being made at each node.
+    attempts: HashMap<NodeKey, NodeAttempt>,
     now_ms: i64,
     /// Nodes whose end is recorded.
     done: HashSet<NodeKey>,
     pub(crate) resumed: bool,
+    /// Something took so long that its time was over, or that it was answered although it would have been too late.
+    pub(crate) was_too_slow: bool,
+    pub(crate) answers_taken: usize,
+    pub(crate) answers_refused: usize,
     /// How often something went wrong.
     pub(crate) injected: usize,
 }
@@ -151,9 +116,14 @@ impl Cluster {
             epoch: 1,
             stale: Vec::new(),
             reported: Vec::new(),
+            answers: BTreeMap::new(),
+            attempts: HashMap::new(),
             now_ms: 1_000,
             done: HashSet::new(),
             resumed: false,
+            was_too_slow: false,
+            answers_taken: 0,
+            answers_refused: 0,
             injected: 0,
         }
     }
@@ -182,10 +152,15 @@ impl Cluster {
         };
         if let Some(node) = failed(self.state()).filter(|_| self.faults.crash > 0) {
             self.failures.clear();
+            // The end was made durable first, which takes time.
+            self.now_ms += 1;
             self.report(Input::RetryNode(node));
             self.run_on();
         }
         // What comes after the end.
+        while let Some((_, late)) = self.answers.pop_first() {
+            self.report(late);
+        }
         for _ in 0..self.reported.len().min(4) {
             self.repeat();
             self.let_a_stale_process_act();
@@ -222,9 +197,19 @@ impl Cluster {
             self.report(Input::Cancel);
         }
         self.let_a_stale_process_act();
-        if let Some((input, at_ms)) = self.holder.next(&self.failures) {
+        if let Some((input, at_ms)) = self.next() {
             self.now_ms = self.now_ms.max(at_ms);
             self.report(input);
+        }
+    }
+
+    /// What happens next by itself, and when: at the same instant, answers come first.
+    fn next(&mut self) -> Option<(Input, i64)> {
+        let answered_ms = self.answers.first_key_value().map(|((at_ms, _), _)| *at_ms);
+        let holder_ms = self.holder.next_ms();
+        match answered_ms.filter(|answered| holder_ms.is_none_or(|holder| *answered <= holder)) {
+            Some(at_ms) => self.answers.pop_first().map(|(_, answer)| (answer, at_ms)),
+            None => self.holder.next(&self.failures),
         }
     }
 
@@ -255,20 +240,32 @@ impl Cluster {
 
     /// Something reaches the process that holds the lease.
     fn report(&mut self, input: Input) {
-        if let Input::NodeFinished { .. } | Input::TimerFired(_) = &input {
+        if let Input::NodeFinished { .. } | Input::NodeAnswered { .. } | Input::TimerFired(_) = &input {
             self.reported.push(input.clone());
         }
         let mut next = Some(input);
         while let Some(input) = next.take() {
             let is_over = self.state().finished().is_some();
-            let Ok(step) = self.holder.state.step(input.clone(), self.now_ms, &*CONSTANTS) else {
-                return;
+            let step = match self.holder.state.step(input.clone(), self.now_ms, &*CONSTANTS) {
+                Ok(step) => step,
+                Err(StepError::Answered(_) | StepError::NotWaiting(_)) => return self.answers_refused += 1,
+                Err(StepError::NotFailed(_) | StepError::NotFinished) => return,
+                Err(error) => panic!("{input:?}: {error}"),
             };
             let crashes = self.random.happens(self.faults.crash);
             if crashes && self.random.happens(500) {
                 // Nothing was durable: what happened will be seen again, but for what somebody asked.
                 let _lost = self.take_over(Known::Ahead);
                 return self.ask_again(input);
+            }
+            if let Input::NodeAnswered { key, asked, .. } = &input {
+                assert!(!step.events.is_empty(), "an answer is taken and lost");
+                assert_eq!(
+                    self.attempts.get(key),
+                    Some(asked),
+                    "{key:?} takes another's answer"
+                );
+                self.answers_taken += 1;
             }
             self.commit(&step, is_over);
             if crashes {
@@ -281,7 +278,7 @@ impl Cluster {
 
     /// A request that found no answer is made again.
     fn ask_again(&mut self, input: Input) {
-        if let Input::Cancel | Input::RetryNode(_) = input {
+        if let Input::Cancel | Input::RetryNode(_) | Input::NodeAnswered { .. } = input {
             let rate = std::mem::take(&mut self.faults.crash);
             self.report(input);
             self.faults.crash = rate;
@@ -309,20 +306,9 @@ impl Cluster {
 
     /// Carries commands out; says whether the run asks to be continued.
     fn carry_out(&mut self, step: Step) -> bool {
-        let mut again = false;
-        for command in step.commands {
-            match command {
-                Command::Execute(execute) => self.begin(execute),
-                Command::SetTimer { key, due_at_ms } => _ = self.holder.timers.insert(key, due_at_ms),
-                Command::CancelTimer(key) => _ = self.holder.timers.remove(&key),
-                Command::CancelTimers => self.holder.timers.clear(),
-                Command::AbortExecution(key) => {
-                    self.holder.executing.retain(|(_, execute)| execute.key != key);
-                }
-                Command::AbortExecutions => self.holder.executing.clear(),
-                Command::Finish { .. } => {}
-                Command::Continue => again = true,
-            }
+        let (begun, again) = self.holder.carry_out(step.commands);
+        for execute in begun {
+            self.begin(execute);
         }
         again
     }
@@ -337,13 +323,48 @@ impl Cluster {
             self.state().finished().is_none(),
             "something begins after the end"
         );
-        let mut takes = 1 + self.random.below(50);
-        if self.random.happens(self.faults.slow) {
+        let (attempt, asked) = (execute.node_attempt(), Asked::of(&execute.request));
+        let is_new = self.attempts.insert(execute.key.clone(), attempt) != Some(attempt);
+        if let (true, Some(asked)) = (is_new, &asked) {
+            self.ask(&execute, asked);
+        }
+        let mut takes = 1 + self.random.below(50) as u64;
+        // Where there is a time-out of its own, what fails does so by taking too long.
+        let is_limited = asked.is_none() && execute.timeout_ms < DEFAULT_TIMEOUT_MS;
+        let failing = self.failures.get(&execute.key.node).copied().unwrap_or(0);
+        if is_limited && execute.attempt <= failing {
+            takes = SLOW_MS;
+        } else if self.random.happens(self.faults.slow) {
             self.injected += 1;
+            self.was_too_slow |= asked.is_some() || execute.timeout_ms < SLOW_MS;
             takes = SLOW_MS;
         }
-        let ends_ms = self.now_ms.saturating_add_unsigned(takes as u64);
-        self.holder.executing.push((ends_ms, execute));
+        let is_too_slow = takes > execute.timeout_ms;
+        let ends_ms = self.now_ms.saturating_add_unsigned(takes.min(execute.timeout_ms));
+        self.holder.executing.push(Executing {
+            ends_ms,
+            execute,
+            is_too_slow,
+        });
+    }
+
+    /// Somebody hears the question: once for each attempt, whatever becomes of the process that asks.
+    fn ask(&mut self, execute: &Execute, asked: &Asked) {
+        let failing = self.failures.get(&execute.key.node).copied().unwrap_or(0);
+        for (number, after_ms) in asked.answers_after_ms.iter().enumerate() {
+            let at_ms = self.now_ms.saturating_add_unsigned(*after_ms);
+            let result = match execute.attempt <= failing {
+                true => Err(NodeError::new("CHILD_FAILED", "no")),
+                false => Ok(json!({ "answer": number })),
+            };
+            let answer = Input::NodeAnswered {
+                key: execute.key.clone(),
+                asked: execute.node_attempt(),
+                result,
+            };
+            let order = self.answers.len() + self.reported.len() + self.journal.len();
+            self.answers.insert((at_ms, order), answer);
+        }
     }
 
     /// Another process gets the lease and goes on from what is durable. Gives the one before.
@@ -371,42 +392,6 @@ impl Cluster {
                 return lost;
             }
             input = Input::Continue;
-        }
-    }
-}
-
-impl Process {
-    fn new(epoch: u64, state: RunState) -> Self {
-        Self {
-            epoch,
-            state,
-            executing: Vec::new(),
-            timers: BTreeMap::new(),
-        }
-    }
-
-    /// What reaches it next by itself, and when.
-    fn next(&mut self, failures: &HashMap<i64, u32>) -> Option<(Input, i64)> {
-        let execution = self
-            .executing
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, (ends, execute))| (*ends, &execute.key))
-            .map(|(at, (ends, _))| (*ends, at));
-        let timer = self.timers.iter().min_by_key(|(key, due)| (**due, *key));
-        let timer = timer.map(|(key, due)| (*due, key.clone()));
-        match (execution, timer) {
-            (Some((ends, at)), timer) if timer.as_ref().is_none_or(|(due, _)| ends <= *due) => {
-                let (_, execute) = self.executing.remove(at);
-                let result = result_of(&execute, failures);
-                let Execute { key, attempt, .. } = execute;
-                Some((Input::NodeFinished { key, attempt, result }, ends))
-            }
-            (_, Some((due, key))) => {
-                self.timers.remove(&key);
-                Some((Input::TimerFired(key), due))
-            }
-            _ => None,
         }
     }
 }

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+pub(crate) mod ask;
 pub(crate) mod cluster;
+mod faults;
+pub(crate) mod process;
 pub(crate) mod random;
 pub(crate) mod random_graph;
 pub(crate) mod world;
@@ -12,7 +15,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
 
-use crate::config::NodeConfig;
+use crate::config::{NodeConfig, Retry};
 use crate::event::{Event, NodeKey};
 use crate::expression::{CustomFunctions, EvaluationError, NoCustomFunctions};
 use crate::failure::NodeError;
@@ -92,10 +95,12 @@ pub(crate) fn set_filter(graph: &mut Graph, id: &str, filter: Value) {
     graph.edges.iter_mut().find(|edge| edge.id == id).unwrap().filter = Some(filter);
 }
 
-/// The pure kinds and `call`, which is executed outside.
+/// The pure kinds, and three that are executed outside: `call`, `search`, which opens a scope, and `ask`, which is parked.
 pub(crate) fn registry() -> Registry {
     let mut registry = Registry::pure();
-    registry.add(Call);
+    registry.add(Call { searches: false });
+    registry.add(Call { searches: true });
+    registry.add(ask::Ask);
     registry
 }
 
@@ -107,13 +112,25 @@ pub(crate) fn plan(graph: &Graph) -> Arc<Plan> {
     }
 }
 
-/// An external kind whose request is its `body`.
-struct Call;
+/// An external kind whose request is its `body`. One that searches tries again by itself, twice.
+struct Call {
+    searches: bool,
+}
 
 impl Kind for Call {
     fn spec(&self) -> NodeSpec {
         let body = FieldSpec::optional("body", FieldType::Any, "What is sent.");
-        NodeSpec::step("call", "Call", "Is executed outside.").with_shape([body])
+        let name = if self.searches { "search" } else { "call" };
+        let own_retry = Retry {
+            max_attempts: 3,
+            delay_ms: 100,
+            ..Retry::default()
+        };
+        NodeSpec {
+            opens_scope: self.searches,
+            retry: self.searches.then_some(own_retry),
+            ..NodeSpec::step(name, name, "Is executed outside.").with_shape([body])
+        }
     }
 
     fn compile(&self, node: &Node, functions: &dyn CustomFunctions) -> Result<Behaviour, Vec<ParamProblem>> {

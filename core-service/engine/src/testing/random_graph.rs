@@ -7,12 +7,13 @@ use super::{graph, registry, set_config, set_params};
 use crate::graph::{Edge, EdgeType, Graph};
 use crate::{regions, topology};
 
-/// A node of a random graph: its kind, its config, and how many of its attempts fail.
+/// A node of a random graph: its kind, its config, how many of its attempts fail, and, when it asks, what it is told.
 #[derive(Clone, Debug)]
 pub(crate) struct RandomNode {
     pub(crate) kind: &'static str,
     pub(crate) config: Value,
     pub(crate) failures: u32,
+    pub(crate) asked: Value,
 }
 
 /// An edge of a random graph: the places of its ends in either order, its type, and whether its filter holds.
@@ -25,16 +26,19 @@ pub(crate) struct RandomEdge {
 }
 
 impl RandomNode {
-    pub(crate) const KINDS: [&str; 10] = [
+    pub(crate) const KINDS: [&str; 13] = [
         "set",
         "call",
         "call",
         "call",
+        "ask",
+        "ask",
         "condition",
         "wait",
         "stop",
         "splitter",
         "splitter",
+        "search",
         "aggregator",
     ];
 
@@ -47,6 +51,21 @@ impl RandomNode {
             json!({ "join": "any" }),
             json!({ "onError": "continue", "concurrency": 2 }),
             json!({ "disabled": true }),
+            json!({ "timeoutMs": 200 }),
+            json!({ "timeoutMs": 200, "retry": { "maxAttempts": 3, "delayMs": 10 } }),
+        ]
+    }
+
+    /// Answered before it waits, in time, twice, one by one, too late, never. What goes on without end has an answer.
+    pub(crate) fn asked() -> Vec<Value> {
+        vec![
+            json!({ "answersAfterMs": [0] }),
+            json!({ "answersAfterMs": [500], "patienceMs": 5_000 }),
+            json!({ "answersAfterMs": [500, 500], "patienceMs": 5_000 }),
+            json!({ "answersAfterMs": [100, 700, 60_000] }),
+            json!({ "answersAfterMs": [60_000], "patienceMs": 5_000 }),
+            json!({ "answersAfterMs": [60_000, 60_000], "patienceMs": 5_000, "goesOn": true }),
+            json!({ "answersAfterMs": [], "patienceMs": 5_000, "goesOn": true }),
         ]
     }
 
@@ -55,6 +74,7 @@ impl RandomNode {
             kind: random.pick(&Self::KINDS),
             config: random.pick(&Self::configs()),
             failures: random.pick(&[0, 0, 1, 2, 3]),
+            asked: random.pick(&Self::asked()),
         }
     }
 }
@@ -85,21 +105,24 @@ pub(crate) fn build(nodes: &[RandomNode], edges: &[RandomEdge]) -> Graph {
         .map(|(id, node): (i64, _)| format!("{id}:{}", node.kind))
         .collect();
     let mut graph = graph(&format!("1:manual_trigger {} |", listed.join(" ")));
-    let mut splitters = Vec::new();
+    let mut openers = Vec::new();
     for (id, node) in (2..).zip(nodes) {
-        match (node.kind, splitters.last().copied()) {
-            ("splitter", _) => splitters.push(id),
+        match (node.kind, openers.last().copied()) {
+            ("splitter" | "search", _) => openers.push(id),
             ("aggregator", Some(of)) => {
                 set_params(&mut graph, id, json!({ "of": of }));
-                splitters.pop();
+                openers.pop();
             }
             ("aggregator", None) => become_set(&mut graph, id),
             _ => {}
         }
         set_config(&mut graph, id, node.config.clone());
-        if node.kind == "call" {
+        if matches!(node.kind, "call" | "search") {
             let seen = json!({ "item": "{{$item}}", "index": "{{$index}}", "first": "{{$node(2)}}", "error": "{{error.code}}" });
             set_params(&mut graph, id, json!({ "body": seen }));
+        }
+        if node.kind == "ask" {
+            set_params(&mut graph, id, node.asked.clone());
         }
         if node.kind == "wait" {
             set_params(&mut graph, id, json!({ "amount": id, "unit": "seconds" }));
@@ -137,7 +160,7 @@ fn sound(mut graph: Graph) -> Graph {
     loop {
         let mut found = topology::check(&graph, &registry());
         if found.is_empty() {
-            found = regions::check_complete(&graph);
+            found = regions::check_complete(&graph, &registry());
         }
         let Some(problem) = found.first() else {
             return graph;

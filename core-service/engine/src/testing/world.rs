@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::CONSTANTS;
 use crate::event::{Event, EventBody, Failure, NodeKey, Outcome};
 use crate::failure::NodeError;
-use crate::journal;
+use crate::journal::{self, Segment};
 use crate::plan::Plan;
 use crate::start::Start;
 use crate::state::RunState;
@@ -164,7 +164,10 @@ impl World {
     /// A new process: the state is rebuilt from the encoded journal and what is outstanding is asked for.
     pub(crate) fn recover(&mut self) {
         let stored = journal::encode(&self.journal);
-        let Ok(events) = journal::decode(&stored.bytes) else {
+        let payloads = stored.payloads.into_iter();
+        let payloads = payloads.map(|payload| (payload.sha256, payload.json)).collect();
+        let segment = Segment::parse(&stored.bytes);
+        let Ok(events) = segment.and_then(|segment| segment.into_events(&payloads)) else {
             panic!("the journal cannot be read")
         };
         assert_eq!(events, self.journal);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::event::Outcome;
+use crate::event::{LogLevel, LogLine, Outcome};
 use crate::failure::NodeError;
 use crate::graph::Graph;
 use crate::iteration::Iteration;
@@ -240,6 +240,52 @@ fn a_run_of_many_items_is_divided_into_steps() {
 }
 
 #[test]
+fn a_run_holds_so_much_and_no_more() {
+    let mut graph = each_item(2);
+    let items: Vec<u32> = (0..100).collect();
+    set_params(&mut graph, 2, json!({ "items": items, "concurrency": 2 }));
+    let mut world = World::started(plan(&graph));
+    let large = json!({ "text": "x".repeat(4 << 20) });
+    let mut finished = 0;
+    while world.finished.is_none() {
+        finish(&mut world, &finished.to_string(), Ok(large.clone()));
+        finished += 1;
+    }
+    let (outcome, failure) = world.finished.clone().unwrap();
+    let failure = failure.unwrap();
+    assert_eq!((outcome, &*failure.code), (Outcome::Failed, "RUN_TOO_LARGE"));
+    assert!(failure.message.contains("128 MiB"), "{failure}");
+    // Each output is held twice: as the node's, and as what is collected of its item.
+    assert_eq!(finished, 16);
+    world.recover();
+}
+
+#[test]
+fn console_output_of_a_run_is_bounded() {
+    let mut graph = each_item(1);
+    let items: Vec<u32> = (0..20).collect();
+    set_params(&mut graph, 2, json!({ "items": items }));
+    let mut world = World::started(plan(&graph));
+    for index in 0..20 {
+        let (key, attempt) = (world.executing[0].key.clone(), world.executing[0].attempt);
+        let lines = vec![LogLine {
+            level: LogLevel::Info,
+            message: "x".repeat(1 << 20),
+        }];
+        world.input(Input::NodeLogged { key, attempt, lines });
+        finish(&mut world, &index.to_string(), Ok(json!({})));
+    }
+    assert_eq!(world.state.status(), RunStatus::Succeeded);
+    let logs = world.state.nodes().filter(|node| node.node.id == 3);
+    let lengths: Vec<usize> = logs.map(|node| node.log[0].message.len()).collect();
+    assert!(
+        lengths[..15].iter().all(|length| *length == 1 << 20),
+        "{lengths:?}"
+    );
+    assert!(lengths[15..].iter().all(|length| *length < 100), "{lengths:?}");
+}
+
+#[test]
 fn retrying_inside_a_scope_begins_the_scope_anew() {
     let mut world = World::started(plan(&each_item(3)));
     finish(&mut world, "0", Ok(json!({})));
@@ -255,4 +301,117 @@ fn retrying_inside_a_scope_begins_the_scope_anew() {
     assert_eq!(world.state.output(4).unwrap()["count"], 3);
     assert_eq!(world.state.status(), RunStatus::Succeeded);
     world.recover();
+}
+
+const SEARCH: &str = "1:manual_trigger 2:search 3:call 4:aggregator(2) 5:set | 1-2 2-3 3-4 4-5";
+
+fn each_found() -> Graph {
+    let mut graph = graph(SEARCH);
+    set_params(
+        &mut graph,
+        3,
+        json!({ "body": { "item": "{{$item}}", "index": "{{$index}}", "id": "{{2.id}}" } }),
+    );
+    graph
+}
+
+#[test]
+fn a_module_that_gives_several_things_opens_a_scope() {
+    let mut world = World::started(plan(&each_found()));
+    let found = names(&world.finish(2, Ok(json!([{ "id": "a" }, "b"]))));
+    assert_eq!(found, ["opened 2", "item 2/0", "started 3"]);
+    assert_eq!(
+        world.executing[0].request,
+        json!({ "item": { "id": "a" }, "index": 0, "id": "a" })
+    );
+    finish(&mut world, "0", Ok(json!({ "n": 0 })));
+    // What is no object is wrapped, as every output is.
+    assert_eq!(
+        world.executing[0].request,
+        json!({ "item": { "value": "b" }, "index": 1, "id": null })
+    );
+    finish(&mut world, "1", Ok(json!({ "n": 1 })));
+    assert_eq!(world.state.status(), RunStatus::Succeeded);
+    assert_eq!(**world.state.output(2).unwrap(), json!({ "count": 2 }));
+    let collected = json!({ "items": [{ "n": 0 }, { "n": 1 }], "count": 2, "errors": [] });
+    assert_eq!(**world.state.output(4).unwrap(), collected);
+}
+
+#[test]
+fn what_was_found_is_not_searched_for_again() {
+    let mut world = World::started(plan(&each_found()));
+    world.recover();
+    assert_eq!(world.executing[0].key.node, 2, "nothing was found yet");
+    world.finish(2, Ok(json!([{ "id": "a" }, { "id": "b" }])));
+    world.recover();
+    let executing: Vec<i64> = world.executing.iter().map(|execute| execute.key.node).collect();
+    assert_eq!(executing, [3]);
+    finish(&mut world, "0", Ok(json!({})));
+    finish(&mut world, "1", Ok(json!({})));
+    assert_eq!(world.state.status(), RunStatus::Succeeded);
+}
+
+#[test]
+fn a_search_may_find_one_thing_nothing_or_too_much() {
+    let mut world = World::started(plan(&each_found()));
+    let one = names(&world.finish(2, Ok(json!({ "id": "a" }))));
+    assert_eq!(one, ["opened 2", "item 2/0", "started 3"]);
+    let mut world = World::started(plan(&each_found()));
+    let nothing = names(&world.finish(2, Ok(json!([]))));
+    assert_eq!(
+        nothing,
+        [
+            "opened 2",
+            "completed 2",
+            "completed 4",
+            "completed 5",
+            "run succeeded"
+        ]
+    );
+    let mut world = World::started(plan(&each_found()));
+    world.finish(2, Ok(Value::Array(vec![json!({}); 10_001])));
+    let failure = world.finished.unwrap().1.unwrap();
+    assert!(failure.message.contains("at most 10000"), "{}", failure.message);
+}
+
+#[test]
+fn a_search_that_was_cancelled_is_recorded_and_opens_nothing() {
+    let mut world = World::started(plan(&each_found()));
+    let search = world.executing[0].clone();
+    world.input(Input::Cancel);
+    let late = world.input(Input::NodeFinished {
+        key: search.key,
+        attempt: search.attempt,
+        result: Ok(json!([{ "id": "a" }])),
+    });
+    assert_eq!(names(&late), ["completed 2"]);
+    assert_eq!(world.finished.unwrap().0, Outcome::Cancelled);
+}
+
+#[test]
+fn a_kind_tries_again_by_itself_after_temporary_failures_only() {
+    let temporary = || NodeError {
+        temporary: true,
+        ..NodeError::new("HTTP_ERROR", "busy")
+    };
+    let mut world = World::started(plan(&each_found()));
+    assert_eq!(names(&world.finish(2, Err(temporary()))), ["retrying 2"]);
+    world.fire();
+    let lasting = names(&world.finish(2, Err(NodeError::new("HTTP_ERROR", "no"))));
+    assert_eq!(lasting, ["failed 2", "run failed"]);
+    // What the node says itself is for every failure.
+    let mut graph = each_found();
+    set_config(
+        &mut graph,
+        2,
+        json!({ "retry": { "maxAttempts": 2, "delayMs": 10 } }),
+    );
+    let mut world = World::started(plan(&graph));
+    let first = names(&world.finish(2, Err(NodeError::new("HTTP_ERROR", "no"))));
+    assert_eq!(first, ["retrying 2"]);
+    world.fire();
+    assert_eq!(
+        names(&world.finish(2, Err(temporary()))),
+        ["failed 2", "run failed"]
+    );
 }

@@ -136,6 +136,29 @@ fn limit_keeps_the_first_items() {
 }
 
 #[test]
+fn sort_rounds_no_numbers() {
+    // As decimals the first two are equal, and an order that says so now and then is none.
+    let exact = [9_007_199_254_740_993_i64, 9_007_199_254_740_992];
+    let items: Vec<Value> = (0..60)
+        .map(|place| match place % 3 {
+            2 => json!(9_007_199_254_740_992.0),
+            of_two => json!(exact[of_two]),
+        })
+        .collect();
+    let sorted = output(
+        "sort",
+        json!({ "items": "{{1.items}}" }),
+        json!({ "items": items }),
+    )
+    .unwrap();
+    let last = &sorted["items"].as_array().unwrap()[40..];
+    assert!(
+        last.iter().all(|number| number.as_i64() == Some(exact[0])),
+        "{last:?}"
+    );
+}
+
+#[test]
 fn webhook_response_says_what_is_answered() {
     let params = json!({ "status": "{{1.code}}", "body": "{{1.code}}" });
     let expected = json!({ "status": 201, "headers": {}, "body": 201 });
@@ -167,7 +190,17 @@ fn checks_name_the_parameter() {
         .contains("HTTP header")
     );
     assert!(problems("webhook_trigger", json!({ "responseTimeoutMs": 0 }))[0].contains("from 1 to"));
-    assert!(problems("error_trigger", json!({ "workflowIds": [1] }))[0].contains("workflowIds[0]"));
+    for (ids, place) in [
+        (json!([1]), "workflowIds[0]"),
+        (json!(["wf_1", "{{$vars.ID}}"]), "workflowIds[1]"),
+        (json!("{{$vars.IDS}}"), "workflowIds"),
+    ] {
+        let found = problems("error_trigger", json!({ "workflowIds": ids }));
+        assert!(
+            found.len() == 1 && found[0].starts_with(&format!("{place} must be")),
+            "{found:?}"
+        );
+    }
     assert!(problems("splitter", json!({ "items": [], "concurrency": 101 }))[0].contains("from 1 to 100"));
     assert!(problems("set", json!({ "fields": { "a": "{{1 +}}" } }))[0].starts_with("fields.a"));
 }

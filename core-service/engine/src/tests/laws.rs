@@ -22,10 +22,12 @@ type EdgeChoice = (prop::sample::Index, prop::sample::Index, EdgeType, Option<bo
 fn random_node() -> impl Strategy<Value = RandomNode> {
     let kind = prop::sample::select(RandomNode::KINDS.to_vec());
     let config = prop::sample::select(RandomNode::configs());
-    (kind, config, 0..4_u32).prop_map(|(kind, config, failures)| RandomNode {
+    let asked = prop::sample::select(RandomNode::asked());
+    (kind, config, 0..4_u32, asked).prop_map(|(kind, config, failures, asked)| RandomNode {
         kind,
         config,
         failures,
+        asked,
     })
 }
 
@@ -110,7 +112,7 @@ proptest! {
             use NodeStatus::{Cancelled, Completed, Failed, Skipped};
             let (node, status) = (report.node, report.status);
             let executed = matches!(status, Completed | Failed) && !node.disabled;
-            let costs = executed && matches!(node.module_slug.as_str(), "set" | "call");
+            let costs = executed && matches!(node.module_slug.as_str(), "set" | "call" | "search" | "ask");
             prop_assert!(!executed || report.credits_used == u32::from(costs), "node {}", node.id);
             // An item that failed takes what it had in flight with it.
             let given_up = status == Cancelled && !report.iteration.is_root();

@@ -1,4 +1,5 @@
-//! Random graphs with random faults, by seed: processes that crash, lose their lease, are slow, and hear things twice.
+//! Random graphs with random faults, by seed: processes that crash, lose their lease, are slow, and hear things twice;
+//! nodes that run out of time; people who answer, twice, too late, or the wrong attempt.
 //!
 //! `SWITCHYARD_SIMULATION_SEED` runs one seed, the one that a failure names; `SWITCHYARD_SIMULATION_SEEDS` sets how many
 //! are run (10,000).
@@ -7,7 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::{Value, json};
 
-use crate::event::{EventBody, ItemResult, Outcome};
+use crate::event::{Event, EventBody, ItemResult, Outcome};
+use crate::failure::NodeError;
 use crate::state::{NodeStatus, RunState, RunStatus};
 use crate::testing::cluster::Cluster;
 use crate::testing::world::{assert_same, ended_twice, replay};
@@ -50,6 +52,7 @@ fn a_seed_repeats_itself() {
 #[test]
 fn seeds_reach_what_they_are_for() {
     let (mut faults, mut resumed, mut comparable) = (0, 0, 0);
+    let (mut taken, mut refused, mut timed_out, mut went_on) = (0, 0, 0, 0);
     let mut outcomes = [0; 3];
     for seed in 0..500 {
         let mut cluster = Cluster::of_seed(seed);
@@ -58,7 +61,11 @@ fn seeds_reach_what_they_are_for() {
         smooth.run();
         faults += usize::from(cluster.injected > 0);
         resumed += usize::from(cluster.resumed);
-        comparable += usize::from(is_deterministic(&smooth) && !cluster.resumed);
+        comparable += usize::from(is_comparable(&cluster, &smooth));
+        taken += usize::from(cluster.answers_taken > 0);
+        refused += usize::from(cluster.answers_refused > 0);
+        timed_out += usize::from(cluster.journal.iter().any(is_timeout));
+        went_on += usize::from(cluster.journal.iter().any(went_on_without));
         match cluster.state().status() {
             RunStatus::Succeeded => outcomes[0] += 1,
             RunStatus::Failed => outcomes[1] += 1,
@@ -70,6 +77,24 @@ fn seeds_reach_what_they_are_for() {
         "{faults} {resumed} {comparable}"
     );
     assert!(outcomes.iter().all(|reached| *reached > 10), "{outcomes:?}");
+    assert!(
+        taken > 80 && refused > 80 && timed_out > 50 && went_on > 25,
+        "{taken} {refused} {timed_out} {went_on}"
+    );
+}
+
+/// An attempt, or somebody who was asked, took too long.
+fn is_timeout(event: &Event) -> bool {
+    let failure = match &event.body {
+        EventBody::NodeFailed { failure, .. } | EventBody::NodeRetrying { failure, .. } => failure,
+        _ => return false,
+    };
+    failure.code == NodeError::TIMEOUT
+}
+
+/// Nobody answered, and the node completed.
+fn went_on_without(event: &Event) -> bool {
+    matches!(&event.body, EventBody::NodeCompleted { output, .. } if output.get("timedOut").is_some())
 }
 
 fn share(number: u64) {
@@ -98,8 +123,8 @@ fn number_from(variable: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|_| panic!("{variable} must be a number, not {text:?}")))
 }
 
-/// That a run ends, that nothing ends twice or begins after its end, and that no write of a lost lease gets through, is
-/// asserted by the cluster as it goes.
+/// That a run ends, that nothing ends twice or begins after its end, that no write of a lost lease gets through, and that
+/// no attempt takes another's answer, is asserted by the cluster as it goes.
 fn keeps_the_laws(seed: u64) {
     let mut cluster = Cluster::of_seed(seed);
     cluster.run();
@@ -118,7 +143,7 @@ fn keeps_the_laws(seed: u64) {
             report.node.id
         );
     }
-    let cancelled = |event: &crate::event::Event| {
+    let cancelled = |event: &Event| {
         matches!(
             event.body,
             EventBody::RunFinished {
@@ -133,9 +158,14 @@ fn keeps_the_laws(seed: u64) {
     }
     let mut smooth = cluster.without_faults();
     smooth.run();
-    if is_deterministic(&smooth) && !cluster.resumed {
+    if is_comparable(&cluster, &smooth) {
         assert_eq!(report(cluster.state()), report(smooth.state()));
     }
+}
+
+/// Whether faults may have made no difference.
+fn is_comparable(cluster: &Cluster, smooth: &Cluster) -> bool {
+    is_deterministic(smooth) && !cluster.resumed && !cluster.was_too_slow
 }
 
 /// Whether the order in which things end makes no difference: nothing is given up, and no join takes what comes first.

@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
+use crate::failure::NodeError;
 use crate::start::Start;
 use crate::state::RunStatus;
-use crate::step::Input;
+use crate::step::{Execute, Input, NodeAttempt, StepError};
 use crate::testing::world::World;
-use crate::testing::{graph, key, names, plan, set_params};
+use crate::testing::{graph, key, names, plan, set_config, set_params};
 use crate::timer::TimerKey;
 
 #[test]
@@ -88,16 +89,83 @@ fn a_parked_execution_waits_for_its_answer() {
     let executing = std::mem::take(&mut world.executing);
     world.recover();
     assert!(world.executing.is_empty(), "what is parked is not executed again");
-    let answer = Input::NodeFinished {
+    let answer = Input::NodeAnswered {
         key: place,
-        attempt: executing[0].attempt,
+        asked: executing[0].node_attempt(),
         result: Ok(json!({ "yes": true })),
     };
     assert_eq!(
         names(&world.input(answer.clone())),
         ["completed 2", "completed 3", "run succeeded"]
     );
-    assert_eq!(names(&world.input(answer)), [""; 0], "one answer wins");
+    assert_eq!(
+        world.try_input(answer),
+        Err(StepError::Answered(2)),
+        "one answer wins"
+    );
+}
+
+#[test]
+fn an_answer_is_for_the_attempt_that_asked() {
+    let mut graph = graph("1:manual_trigger 2:call 3:set 4:call | 1-2 2-3 1-4");
+    set_config(
+        &mut graph,
+        2,
+        json!({ "retry": { "maxAttempts": 2, "delayMs": 10 } }),
+    );
+    let mut world = World::started(plan(&graph));
+    let answer = |asked, yes: bool| Input::NodeAnswered {
+        key: key(2),
+        asked,
+        result: match yes {
+            true => Ok(json!({})),
+            false => Err(NodeError::new("NO", "no")),
+        },
+    };
+    let asked = |world: &World| {
+        let asking = |execute: &&Execute| execute.key == key(2);
+        world.executing.iter().find(asking).unwrap().node_attempt()
+    };
+    // Somebody answers before it is known that the node waits.
+    let first = asked(&world);
+    assert_eq!(names(&world.input(answer(first, false))), ["retrying 2"]);
+    assert_eq!(world.try_input(answer(first, true)), Err(StepError::Answered(2)));
+    world.executing.retain(|execute| execute.key != key(2));
+    assert_eq!(names(&world.fire()), ["started 2"]);
+    let second = asked(&world);
+    assert_eq!(world.try_input(answer(first, true)), Err(StepError::Answered(2)));
+    // What the run gave up when it failed is asked anew when it goes on; the number says 1 again.
+    world.now_ms += 10;
+    world.finish(4, Err(NodeError::new("HTTP_ERROR", "no")));
+    world.input(Input::Cancel);
+    assert_eq!(world.try_input(answer(second, true)), Err(StepError::Answered(2)));
+    world.executing.clear();
+    world.input(Input::RetryNode(4));
+    let third = asked(&world);
+    assert_eq!((first.number, third.number), (1, 1));
+    assert_eq!(world.try_input(answer(first, true)), Err(StepError::Answered(2)));
+    assert_eq!(
+        names(&world.input(answer(third, true))),
+        ["completed 2", "completed 3"]
+    );
+}
+
+#[test]
+fn what_asks_nobody_takes_no_answer() {
+    let mut graph = graph("1:manual_trigger 2:wait 3:call | 1-2 2-3");
+    set_params(&mut graph, 2, json!({ "amount": 1, "unit": "hours" }));
+    let mut world = World::started(plan(&graph));
+    for node in [1, 2, 3, 9] {
+        let answer = Input::NodeAnswered {
+            key: key(node),
+            asked: NodeAttempt {
+                started_at_ms: world.now_ms,
+                number: 1,
+            },
+            result: Ok(json!({})),
+        };
+        assert_eq!(world.try_input(answer), Err(StepError::NotWaiting(node)));
+    }
 }
 
 #[test]
@@ -122,7 +190,7 @@ fn the_time_before_a_retry_does_not_count() {
         ..Start::manual()
     }));
     world.now_ms = 5_000;
-    world.finish(2, Err(crate::failure::NodeError::new("HTTP_ERROR", "no")));
+    world.finish(2, Err(NodeError::new("HTTP_ERROR", "no")));
     world.finished = None;
     world.now_ms = 1_000_000;
     world.input(Input::RetryNode(2));

@@ -227,6 +227,19 @@ fn regular_expressions_that_compile_to_too_much_fail_when_they_are_used() {
 }
 
 #[test]
+fn regular_expressions_of_any_length_are_refused() {
+    let literal = format!("{{{{test(1.body.name; \"{}\")}}}}", "a".repeat(5_000));
+    assert!(
+        parse(&literal)
+            .unwrap_err()
+            .message
+            .contains("at most 4096 bytes")
+    );
+    assert!(failure("test(\"a\"; repeat(\"[a-z]\"; 1000000))").contains("at most 4096 bytes"));
+    assert_eq!(value("test(\"a\"; repeat(\"a\"; 4096))"), json!(false));
+}
+
+#[test]
 fn compiled_templates_go_between_threads() {
     fn check<T: Send + Sync>() {}
     check::<Template>();

@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::event::{Event, NodeKey};
-use engine::expression::{CustomFunctions, EvaluationError, NoCustomFunctions};
 use engine::failure::NodeError;
 use engine::graph::{Edge, Graph, NATIVE_APP, Node};
+use engine::iteration::Iteration;
 use engine::journal::Segment;
-use engine::kind::{Behaviour, External, Kind, NodeSpec, Registry};
-use engine::params::{FieldSpec, FieldType, ParamProblem};
 use engine::plan::Plan;
-use engine::scope::{Environment, NodeScope};
 use engine::start::{Start, StartFrom};
-use engine::state::{RunState, RunStatus};
-use engine::step::{Command, Execute, Input};
+use engine::state::{NodeStatus, RunState, RunStatus};
+use engine::step::{Command, Execute, Input, NodeAttempt, StepError};
 use engine::timer::TimerKey;
-use scenarios::{Action, Outside, Scenario, ends};
+use scenarios::{ANY, Action, Outside, Response, Scenario, ends};
 use serde_json::{Map, Value, json};
+
+use crate::kinds::{HUMAN_INPUT, kinds};
+use crate::surroundings::{Functions, Surroundings};
 
 /// When it begins: 1 January 2026, in epoch milliseconds.
 const BEGIN_MS: i64 = 1_767_225_600_000;
@@ -41,6 +41,8 @@ pub(crate) struct World<'a> {
     /// Executions by the instant they end at.
     executing: Vec<(i64, Execute)>,
     timers: BTreeMap<TimerKey, i64>,
+    /// The attempt at each node that was executed last.
+    attempts: BTreeMap<NodeKey, NodeAttempt>,
     now_ms: i64,
     surroundings: Surroundings,
     credits_before: u64,
@@ -58,6 +60,7 @@ impl<'a> World<'a> {
             journal: Vec::new(),
             executing: Vec::new(),
             timers: BTreeMap::new(),
+            attempts: BTreeMap::new(),
             now_ms: BEGIN_MS,
             surroundings: Surroundings::of(scenario),
             credits_before: 0,
@@ -72,6 +75,18 @@ impl<'a> World<'a> {
 
     fn act(&mut self, action: &Action) {
         match action {
+            Action::Respond(response) => self.respond(response),
+            Action::StartAt(node) => {
+                self.go_on(|world| world.state.status().is_terminal());
+                let seeds = self.state.nodes().filter(|node| node.iteration.is_root());
+                let seeds = seeds.filter_map(|node| Some((node.node.id, Arc::clone(node.output?))));
+                let start = Start {
+                    from: StartFrom::Node(*node),
+                    seeds: seeds.collect(),
+                    ..Start::manual()
+                };
+                self.begin(Input::Start(start));
+            }
             Action::Cancel => {
                 self.go_on(|world| world.state.status() == RunStatus::Waiting);
                 self.input(Input::Cancel);
@@ -88,11 +103,45 @@ impl<'a> World<'a> {
                 self.go_on(|world| world.state.status().is_terminal());
                 self.credits_before += self.state.credits_used();
                 let attempt = self.state.attempt() + 1;
-                self.state = RunState::new(Arc::clone(&self.plan));
-                self.journal.clear();
-                self.input(start(self.scenario, attempt));
+                self.begin(start(self.scenario, attempt));
             }
         }
+    }
+
+    fn begin(&mut self, start: Input) {
+        self.state = RunState::new(Arc::clone(&self.plan));
+        self.journal.clear();
+        self.attempts.clear();
+        self.input(start);
+    }
+
+    /// A person answers: what the form refuses does not reach the engine, what comes too late the engine refuses.
+    fn respond(&mut self, response: &Response) {
+        let key = NodeKey {
+            node: response.node,
+            iteration: response.iteration.parse::<Iteration>().unwrap(),
+        };
+        self.go_on(|world| {
+            let status = world.state.reached(&key).map(|node| node.status);
+            let is_asked = !matches!(status, None | Some(NodeStatus::Pending | NodeStatus::Running));
+            is_asked || world.state.status().is_terminal()
+        });
+        self.now_ms = self.now_ms.saturating_add_unsigned(response.after_ms);
+        if response.refused.is_some() && !response.is_late() {
+            return;
+        }
+        let says = response.taken.as_ref().unwrap_or(&response.says);
+        let answer = Input::NodeAnswered {
+            asked: self.attempts[&key],
+            key,
+            result: Ok(json!({ "response": says, "respondedBy": ANY, "respondedAt": ANY })),
+        };
+        if !response.is_late() {
+            return self.input(answer);
+        }
+        let answered = self.state.step(answer, self.now_ms, &self.surroundings);
+        let expected = Err(StepError::Answered(response.node));
+        assert_eq!(answered, expected, "{}: a late answer", self.scenario.name);
     }
 
     /// Lets time pass until something holds.
@@ -130,9 +179,21 @@ impl<'a> World<'a> {
     }
 
     fn finish(&mut self, execute: Execute) {
+        if self.asks(&execute) {
+            let patience = execute.request["timeoutMs"].as_u64();
+            let (key, attempt) = (execute.key, execute.attempt);
+            let due_at_ms = patience.map(|patience| self.now_ms.saturating_add_unsigned(patience));
+            return self.input(Input::NodeParked {
+                key,
+                attempt,
+                due_at_ms,
+            });
+        }
+        let is_request = self.kind(&execute) == "http_request";
         let outside = self.outside(&execute).clone();
         let result = match (outside.output, outside.error) {
             _ if outside.after_ms > execute.timeout_ms => Err(NodeError::timeout(execute.timeout_ms)),
+            (Some(output), None) if !is_request => Ok(output),
             (Some(body), None) => Ok(json!({
                 "status": 200, "headers": {}, "body": body, "durationMs": outside.after_ms,
             })),
@@ -144,6 +205,14 @@ impl<'a> World<'a> {
         };
         let (key, attempt) = (execute.key, execute.attempt);
         self.input(Input::NodeFinished { key, attempt, result });
+    }
+
+    fn kind(&self, execute: &Execute) -> &'a str {
+        &self.scenario.nodes[&execute.key.node].kind
+    }
+
+    fn asks(&self, execute: &Execute) -> bool {
+        self.kind(execute) == HUMAN_INPUT
     }
 
     fn outside(&self, execute: &Execute) -> &'a Outside {
@@ -205,7 +274,11 @@ impl<'a> World<'a> {
         for command in commands {
             match command {
                 Command::Execute(execute) => {
-                    let takes = self.outside(&execute).after_ms.min(execute.timeout_ms);
+                    self.attempts.insert(execute.key.clone(), execute.node_attempt());
+                    let takes = match self.asks(&execute) {
+                        true => 0,
+                        false => self.outside(&execute).after_ms.min(execute.timeout_ms),
+                    };
                     let ends = self.now_ms.saturating_add_unsigned(takes);
                     self.executing.push((ends, execute));
                 }
@@ -254,7 +327,34 @@ impl<'a> World<'a> {
             "taken": self.state.edges_taken().collect::<Vec<_>>(),
             "order": order,
             "nodes": nodes,
+            "response": self.scenario.start.webhook.as_ref().map(|_| self.response()),
         })
+    }
+
+    /// What the caller of the webhook is told.
+    fn response(&self) -> Value {
+        let mode = self.scenario.nodes[&1]
+            .params
+            .get("responseMode")
+            .and_then(Value::as_str);
+        let says = self.state.nodes().filter(|node| {
+            node.node.module_slug == "webhook_response" && node.status == NodeStatus::Completed
+        });
+        let first = says
+            .min_by_key(|node| node.finished_at_ms)
+            .and_then(|node| node.output);
+        match (mode, first, self.state.status()) {
+            (Some("respond_node"), Some(said), _) => {
+                json!({ "status": said["status"], "body": said["body"] })
+            }
+            (Some(_), _, RunStatus::Failed | RunStatus::Cancelled) => json!({ "status": 500, "body": ANY }),
+            (Some("respond_node"), None, _) => json!({ "status": 204, "body": null }),
+            (Some("last_node"), ..) => {
+                let output = self.state.last_output().map(|output| Value::clone(output));
+                json!({ "status": 200, "body": output })
+            }
+            _ => json!({ "status": 202, "body": ANY }),
+        }
     }
 }
 
@@ -262,7 +362,10 @@ fn start(scenario: &Scenario, attempt: u32) -> Input {
     let outputs = scenario.start.outputs.iter();
     Input::Start(Start {
         attempt,
-        from: scenario.start.node.map_or(StartFrom::Manual, StartFrom::Node),
+        from: match (&scenario.start.webhook, &scenario.start.failure_of) {
+            (None, None) => scenario.start.node.map_or(StartFrom::Manual, StartFrom::Node),
+            _ => StartFrom::Trigger(1),
+        },
         seeds: outputs
             .map(|(id, output)| (*id, Arc::new(output.clone())))
             .collect(),
@@ -301,95 +404,8 @@ fn plan(scenario: &Scenario) -> Arc<Plan> {
         edges: edges.collect(),
         next_node_id: 1_000,
     };
-    let mut kinds = Registry::pure();
-    kinds.add(HttpRequest);
-    match Plan::compile(&graph, &kinds, &NoCustomFunctions) {
+    match Plan::compile(&graph, &kinds(scenario), &Functions(scenario)) {
         Ok(plan) => Arc::new(plan),
         Err(problems) => panic!("{}: {problems:?}", scenario.name),
-    }
-}
-
-/// What runs reach outside themselves.
-struct Surroundings {
-    variables: BTreeMap<String, Value>,
-    secrets: Vec<String>,
-    run: Value,
-    workflow: Value,
-}
-
-impl Surroundings {
-    fn of(scenario: &Scenario) -> Self {
-        let mut surroundings = Self {
-            variables: BTreeMap::new(),
-            secrets: scenario.secrets.values().cloned().collect(),
-            run: json!({ "attemptNumber": 1 }),
-            workflow: json!({ "name": scenario.name }),
-        };
-        surroundings.set(&scenario.variables);
-        surroundings.set(&scenario.secrets);
-        surroundings
-    }
-
-    fn set(&mut self, variables: &BTreeMap<String, String>) {
-        let variables = variables.iter();
-        self.variables
-            .extend(variables.map(|(name, value)| (name.clone(), Value::from(value.as_str()))));
-    }
-}
-
-impl Environment for Surroundings {
-    fn run(&self) -> &Value {
-        &self.run
-    }
-
-    fn workflow(&self) -> &Value {
-        &self.workflow
-    }
-
-    fn variable(&self, name: &str) -> Option<&Value> {
-        self.variables.get(name)
-    }
-
-    fn call_custom(&self, name: &str, _arguments: Vec<Value>) -> Result<Value, EvaluationError> {
-        Err(EvaluationError::new(format!("there is no function {name}")))
-    }
-
-    fn mask(&self, output: &mut Value) {
-        match output {
-            Value::String(text) => self.mask_text(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.mask(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.mask(field)),
-            _ => {}
-        }
-    }
-
-    fn mask_text(&self, message: &mut String) {
-        for secret in &self.secrets {
-            *message = message.replace(secret, "***");
-        }
-    }
-}
-
-/// Stands for all kinds that are executed outside the engine.
-struct HttpRequest;
-
-impl Kind for HttpRequest {
-    fn spec(&self) -> NodeSpec {
-        let url = FieldSpec::optional("url", FieldType::String, "Where it goes.");
-        NodeSpec::step("http_request", "HTTP request", "Is executed outside.").with_shape([url])
-    }
-
-    fn compile(&self, node: &Node, functions: &dyn CustomFunctions) -> Result<Behaviour, Vec<ParamProblem>> {
-        let params = Value::Object(node.params.clone());
-        let params = engine::expression::CompiledValue::compile(&params, functions).unwrap();
-        Ok(Behaviour::External(Box::new(Request(params))))
-    }
-}
-
-struct Request(engine::expression::CompiledValue);
-
-impl External for Request {
-    fn request(&self, scope: &dyn NodeScope) -> Result<Value, NodeError> {
-        Ok(self.0.evaluate(scope)?)
     }
 }

@@ -157,6 +157,11 @@ fn cron_expressions() {
         after("0 0 29 2 *", "2096-03-01T00:00:00Z", 1),
         ["2104-02-29T00:00Z"]
     );
+    // A leap day that is a Sunday is rare: `*/7` starts with `*`, so that both days must fit.
+    assert_eq!(
+        after("0 0 29 2 */7", "2092-01-01T00:00:00Z", 1),
+        ["2128-02-29T00:00Z"]
+    );
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub struct Call {
     pub credential_id: Option<String>,
     pub(super) pagination: Option<Pagination>,
     fail_on: Option<FailOn>,
-    follow_redirects: Option<bool>,
+    pub(super) follow_redirects: Option<bool>,
     pub(super) response_type: Option<ResponseType>,
 }
 
@@ -100,7 +100,14 @@ impl Call {
         Ok(request)
     }
 
-    fn method(&self) -> Result<Method, NodeError> {
+    /// What is asked of whom, for people.
+    pub(super) fn summary(&self) -> String {
+        let url = Url::parse(self.url.as_deref().unwrap_or_default()).ok();
+        let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+        format!("{} {host}", self.method().unwrap_or_default())
+    }
+
+    pub(super) fn method(&self) -> Result<Method, NodeError> {
         let method = self.method.as_deref().unwrap_or("GET").to_ascii_uppercase();
         let known = METHODS
             .contains(&method.as_str())

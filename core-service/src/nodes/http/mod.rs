@@ -6,24 +6,30 @@
 mod body;
 mod call;
 mod output;
+mod pace;
 mod pagination;
+pub mod rehearsal;
 
 use std::time::{Duration, Instant};
 
 use engine::failure::NodeError;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{Method, StatusCode};
 use serde_json::Value;
+use tokio::time::sleep;
 use url::Url;
 
 pub use call::{Call, METHODS};
 pub use pagination::Pagination;
 
+use self::pace::Pace;
 use self::pagination::Pages;
 use super::Execution;
-use crate::connectors::App;
+use super::patient::TRY_AGAIN_AFTER;
+use crate::connectors::{App, Step, TemplateError, ToldFailure, Walk};
 use crate::credentials::{CredentialError, Credentials, OpenCredential};
 use crate::outbound::{MAX_BODY_BYTES, Outbound, OutboundError, Response, Secrets};
-use crate::secret::{Mask, Secret};
+use crate::secret::{Mask, Secret, SecretError};
 
 /// The code of nodes whose credential cannot be used.
 const CREDENTIAL_INVALID: &str = "CREDENTIAL_INVALID";
@@ -39,6 +45,7 @@ const GRACE: Duration = Duration::from_secs(1);
 pub struct HttpCaller {
     outbound: Outbound,
     credentials: Credentials,
+    pace: Pace,
 }
 
 /// What a call is made with, besides its parameters.
@@ -49,6 +56,8 @@ pub struct Caller<'a> {
     pub credential: Option<&'a OpenCredential>,
     /// The same however often the call is repeated.
     pub idempotency_key: Option<String>,
+    /// Whose rate is counted: the credential's, and without one the organization's.
+    pub account: String,
     /// How long each request may take.
     pub timeout: Duration,
 }
@@ -64,10 +73,16 @@ impl<'a> Caller<'a> {
             app,
             credential,
             idempotency_key: Some(execution.idempotency_key()),
+            account: account(&execution.organization_id, execution.credential_id.as_deref()),
             // The runtime ends the node when its time is over; this is for what it might overlook.
             timeout: Duration::from_millis(execution.timeout_ms).saturating_add(GRACE),
         }
     }
+}
+
+/// Whose rate calls with a credential count for.
+pub fn account(organization_id: &str, credential_id: Option<&str>) -> String {
+    credential_id.unwrap_or(organization_id).to_owned()
 }
 
 impl HttpCaller {
@@ -76,21 +91,30 @@ impl HttpCaller {
         Self {
             outbound,
             credentials,
+            pace: Pace::default(),
         }
     }
 
-    /// The credential that an execution names.
+    /// The credential that a node names.
     ///
     /// # Errors
     /// When it cannot be used: `CREDENTIAL_INVALID`.
     pub async fn credential(
         &self,
-        execution: &Execution,
+        organization_id: &str,
         credential_id: Option<&str>,
     ) -> Result<Option<OpenCredential>, NodeError> {
         let Some(id) = credential_id else { return Ok(None) };
-        let opened = self.credentials.active(&execution.organization_id, id).await;
-        opened.map(Some).map_err(|error| refused_credential(&error))
+        loop {
+            match self.credentials.active(organization_id, id).await {
+                // The time-out of the attempt ends this.
+                Err(CredentialError::Secret(SecretError::Store(error))) if error.is_temporary() => {
+                    tracing::warn!(%error, "a node waits for the database");
+                    sleep(TRY_AGAIN_AFTER).await;
+                }
+                opened => return opened.map(Some).map_err(|error| refused_credential(&error)),
+            }
+        }
     }
 
     /// Makes a call, page by page when it asks for that. What the credential adds is masked in all that comes of it.
@@ -99,36 +123,77 @@ impl HttpCaller {
     /// `HTTP_BLOCKED`, `HTTP_UNREACHABLE`, `HTTP_ERROR`, `CREDENTIAL_INVALID`, or `EXPRESSION_ERROR` of parameters
     /// that make no request.
     pub async fn call(&self, call: Call, caller: Caller<'_>) -> Result<Value, NodeError> {
+        let exchange = self.exchange(call.url()?, caller)?;
+        let mut output = match &call.pagination {
+            None => exchange.whole(&call).await?,
+            Some(pagination) => exchange.paged(&call, pagination).await?,
+        };
+        exchange.mask(&mut output);
+        Ok(output)
+    }
+
+    /// Makes the calls that a manifest's module asks for, and gives what it makes of the answers.
+    ///
+    /// # Errors
+    /// As [`HttpCaller::call`], and with the codes of the manifest.
+    pub async fn walk(&self, mut walk: Walk<'_>, caller: Caller<'_>) -> Result<Value, NodeError> {
+        let mut call = Call::read(walk.call().clone())?;
+        let exchange = self.exchange(call.url()?, caller)?;
+        let mut size = 0;
+        loop {
+            let (response, answer) = exchange.answer(&call, walk.page()).await?;
+            size += response.body.len();
+            if size > MAX_BODY_BYTES {
+                return Err(NodeError::new(HTTP_ERROR, OutboundError::TooLarge.to_string()));
+            }
+            if let Some(told) = walk.failure(&answer).map_err(|error| unreadable(&error))? {
+                return Err(exchange.told(&call, &response, told));
+            }
+            exchange.check_status(&call, &response)?;
+            match walk.take(&answer).map_err(|error| unreadable(&error))? {
+                Step::Done(output) => return Ok(output),
+                Step::Again => call = Call::read(walk.call().clone())?,
+            }
+        }
+    }
+
+    /// Makes the one call that tests a credential: the status of the answer, and the failure that it is by the manifest.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn test(
+        &self,
+        walk: &Walk<'_>,
+        caller: Caller<'_>,
+    ) -> Result<(StatusCode, Option<ToldFailure>), NodeError> {
+        let mut call = Call::read(walk.call().clone())?;
+        // A redirect is an answer: it says that the caller is somebody.
+        call.follow_redirects.get_or_insert(false);
+        let exchange = self.exchange(call.url()?, caller)?;
+        let (response, answer) = exchange.answer(&call, 1).await?;
+        let told = walk.failure(&answer).map_err(|error| unreadable(&error))?;
+        Ok((response.status, told))
+    }
+
+    fn exchange<'a>(&'a self, home: Url, caller: Caller<'a>) -> Result<Exchange<'a>, NodeError> {
         let grant = caller.credential.map(OpenCredential::grant).transpose();
         let grant = grant.map_err(|error| refused_credential(&error.into()))?;
         let hidden = grant.iter().flat_map(|grant| &grant.hidden).map(Secret::expose);
-        let exchange = Exchange {
+        Ok(Exchange {
             outbound: &self.outbound,
-            home: call.url()?,
+            pace: &self.pace,
+            home,
             mask: Mask::of(hidden),
             secrets: grant.map(|grant| grant.secrets).unwrap_or_default(),
-            call,
             caller,
-        };
-        let mut output = match &exchange.call.pagination {
-            None => exchange.whole().await?,
-            Some(pagination) => exchange.paged(pagination).await?,
-        };
-        // What came from outside; the names of the output's own fields stay.
-        for part in ["headers", "body"] {
-            output
-                .get_mut(part)
-                .into_iter()
-                .for_each(|part| exchange.mask.value(part));
-        }
-        Ok(output)
+        })
     }
 }
 
-/// A call under way.
+/// Calls under way.
 struct Exchange<'a> {
     outbound: &'a Outbound,
-    call: Call,
+    pace: &'a Pace,
     caller: Caller<'a>,
     /// Where it began; secrets go nowhere else.
     home: Url,
@@ -137,24 +202,36 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    async fn whole(&self) -> Result<Value, NodeError> {
+    async fn whole(&self, call: &Call) -> Result<Value, NodeError> {
         let started = Instant::now();
-        let response = self.send(self.home.clone(), 1).await?;
-        let body = output::body(&response, self.call.response_type)?;
+        let response = self.send(call, self.home.clone(), 1).await?;
+        self.check_status(call, &response)?;
+        let body = output::body(&response, call.response_type)?;
         Ok(output::of(&response, body, started.elapsed()))
     }
 
-    async fn paged(&self, pagination: &Pagination) -> Result<Value, NodeError> {
+    /// The answer to a call, whatever its status, and as templates see it.
+    async fn answer(&self, call: &Call, page: u32) -> Result<(Response, Value), NodeError> {
+        let started = Instant::now();
+        let response = self.send(call, call.url()?, page).await?;
+        let body = output::body(&response, call.response_type)?;
+        let mut answer = output::of(&response, body, started.elapsed());
+        self.mask(&mut answer);
+        Ok((response, answer))
+    }
+
+    async fn paged(&self, call: &Call, pagination: &Pagination) -> Result<Value, NodeError> {
         let started = Instant::now();
         let mut pages = Pages::new(pagination, self.home.clone());
         let mut size = 0;
         loop {
-            let response = self.send(pages.url().clone(), pages.number()).await?;
+            let response = self.send(call, pages.url().clone(), pages.number()).await?;
+            self.check_status(call, &response)?;
             size += response.body.len();
             if size > MAX_BODY_BYTES {
                 return Err(NodeError::new(HTTP_ERROR, OutboundError::TooLarge.to_string()));
             }
-            let body = output::body(&response, self.call.response_type)?;
+            let body = output::body(&response, call.response_type)?;
             if !pages.take(&response.headers, &body)? {
                 let (items, summary) = pages.finish();
                 let mut whole = output::of(&response, items, started.elapsed());
@@ -166,26 +243,47 @@ impl Exchange<'_> {
         }
     }
 
-    /// The request for one page, counted from 1, and its response, which is no failure.
-    async fn send(&self, url: Url, page: u32) -> Result<Response, NodeError> {
+    /// The request for one page, counted from 1, and its response, whatever its status.
+    async fn send(&self, call: &Call, url: Url, page: u32) -> Result<Response, NodeError> {
         let is_at_home = url.origin() == self.home.origin();
         self.check_host(&url, is_at_home)?;
-        let mut request = self.call.request(url, self.caller.timeout)?;
+        let mut request = call.request(url, self.caller.timeout)?;
         self.add_idempotency_key(&mut request.headers, page);
         match is_at_home {
             true => request.secrets = self.secrets.clone(),
             false => call::without_private_headers(&mut request.headers),
         }
-        let what = format!(
-            "{} {}",
-            request.method,
-            request.url.host_str().unwrap_or_default()
-        );
+        if let Some(app) = self.caller.app {
+            self.pace.wait(app, &self.caller.account).await;
+        }
+        let may_repeat = is_repeatable(&request.method);
         let response = self.outbound.send(request).await;
-        let response = response.map_err(|error| NodeError::new(error.code(), error.to_string()))?;
-        match self.call.fails_on_status() && response.status.as_u16() >= 400 {
-            true => Err(output::failure(&what, &response, &self.mask)),
-            false => Ok(response),
+        response.map_err(|error| NodeError {
+            temporary: may_repeat && error.is_temporary(),
+            ..NodeError::new(error.code(), error.to_string())
+        })
+    }
+
+    /// Fails by the status, when the call lets it.
+    fn check_status(&self, call: &Call, response: &Response) -> Result<(), NodeError> {
+        match call.fails_on_status() && response.status.as_u16() >= 400 {
+            true => Err(output::failure(call, response, &self.mask)),
+            false => Ok(()),
+        }
+    }
+
+    /// The failure that the manifest's rules have told.
+    fn told(&self, call: &Call, response: &Response, told: ToldFailure) -> NodeError {
+        output::named(output::failure(call, response, &self.mask), told)
+    }
+
+    /// Masks what came from outside; the names of the output's own fields stay.
+    fn mask(&self, output: &mut Value) {
+        for part in ["headers", "body"] {
+            output
+                .get_mut(part)
+                .into_iter()
+                .for_each(|part| self.mask.value(part));
         }
     }
 
@@ -217,6 +315,15 @@ impl Exchange<'_> {
             }
         }
     }
+}
+
+/// Whether doing it twice is doing it once, by the method's own meaning.
+fn is_repeatable(method: &Method) -> bool {
+    method.is_idempotent()
+}
+
+fn unreadable(error: &TemplateError) -> NodeError {
+    NodeError::new(HTTP_ERROR, error.to_string())
 }
 
 fn refused_credential(error: &CredentialError) -> NodeError {

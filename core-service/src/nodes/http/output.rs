@@ -12,8 +12,9 @@ use jiff::fmt::rfc2822;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::HTTP_ERROR;
+use super::{Call, HTTP_ERROR, is_repeatable};
 use crate::clock;
+use crate::connectors::ToldFailure;
 use crate::outbound::Response;
 use crate::secret::Mask;
 
@@ -54,8 +55,9 @@ pub(super) fn body(response: &Response, wanted: Option<ResponseType>) -> Result<
     })
 }
 
-/// The failure that a status of 400 and up is; `what` was asked.
-pub(super) fn failure(what: &str, response: &Response, mask: &Mask) -> NodeError {
+/// The failure that an answer to a call is.
+pub(super) fn failure(call: &Call, response: &Response, mask: &Mask) -> NodeError {
+    let what = call.summary();
     let status = response.status;
     let mut body = String::from_utf8_lossy(&response.body).into_owned();
     // Before it is cut, so that no part of a secret is left.
@@ -68,8 +70,29 @@ pub(super) fn failure(what: &str, response: &Response, mask: &Mask) -> NodeError
     }
     NodeError {
         retry_after_ms: retry_after_ms(status, &response.headers, clock::now_ms()),
+        temporary: is_temporary(call, status),
         ..NodeError::new(HTTP_ERROR, message)
     }
+}
+
+/// A failure as a manifest's rule names it.
+pub(super) fn named(by_status: NodeError, told: ToldFailure) -> NodeError {
+    NodeError {
+        code: told.code.map_or(by_status.code, Into::into),
+        message: told.message.unwrap_or(by_status.message),
+        temporary: told.temporary.unwrap_or(by_status.temporary),
+        retry_after_ms: by_status.retry_after_ms,
+    }
+}
+
+/// Whether the same request may succeed later, and sending it again does no harm.
+fn is_temporary(call: &Call, status: StatusCode) -> bool {
+    let was_refused = matches!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+    );
+    let may_repeat = call.method().is_ok_and(|method| is_repeatable(&method));
+    was_refused || (may_repeat && status.is_server_error())
 }
 
 /// The beginning of a text, in whole words: half a word could be half a secret, which nobody would recognize.
@@ -125,6 +148,9 @@ fn by_content_type(headers: &HeaderMap, bytes: &[u8]) -> Value {
         .next()
         .unwrap_or_default();
     let essence = essence.trim().to_ascii_lowercase();
+    if is_binary(&essence) {
+        return Value::String(STANDARD.encode(bytes));
+    }
     let is_json = essence == "application/json" || essence.ends_with("+json") || essence == "text/json";
     match is_json.then(|| serde_json::from_slice(bytes)) {
         Some(Ok(value)) => value,
@@ -135,6 +161,20 @@ fn by_content_type(headers: &HeaderMap, bytes: &[u8]) -> Value {
             Err(_) => Value::String(STANDARD.encode(bytes)),
         },
     }
+}
+
+/// Whether a type is one of bytes, so that it never depends on them whether the body is text.
+fn is_binary(essence: &str) -> bool {
+    const FAMILIES: [&str; 4] = ["audio/", "font/", "image/", "video/"];
+    const TYPES: [&str; 5] = [
+        "application/gzip",
+        "application/octet-stream",
+        "application/pdf",
+        "application/wasm",
+        "application/zip",
+    ];
+    let of_a_family = FAMILIES.iter().any(|family| essence.starts_with(family));
+    (of_a_family && !essence.ends_with("+xml")) || TYPES.contains(&essence)
 }
 
 fn text(bytes: &[u8]) -> Value {
@@ -172,6 +212,11 @@ mod tests {
             ("text/html", b"<p>", json!("<p>")),
             ("text/plain", b"\xff", json!("\u{fffd}")),
             ("application/octet-stream", b"\xff\xfe", json!("//4=")),
+            ("application/octet-stream", b"text", json!("dGV4dA==")),
+            ("image/png; q=1", b"text", json!("dGV4dA==")),
+            ("image/svg+xml", b"<svg/>", json!("<svg/>")),
+            ("application/x-unknown", b"text", json!("text")),
+            ("application/x-unknown", b"\xff\xfe", json!("//4=")),
             ("", b"plain", json!("plain")),
             ("application/json", b"", Value::Null),
         ] {
@@ -197,7 +242,8 @@ mod tests {
                 headers: HeaderMap::new(),
                 body: body.into(),
             };
-            failure("GET x", &response, &mask).message
+            let call = Call::read(json!({ "url": "https://x/" })).unwrap();
+            failure(&call, &response, &mask).message
         };
         assert_eq!(said(String::new()), "GET x answered 404 Not Found");
         assert_eq!(

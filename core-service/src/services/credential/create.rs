@@ -11,8 +11,8 @@ use crate::auth::Authorized;
 use crate::connectors::{Connection, ConnectionData, Field, FieldProblem};
 use crate::error::{Error, Result};
 use crate::pages::{Token, connect};
+use crate::services::Services;
 use crate::services::reference::unresolvable;
-use crate::services::{Services, graph};
 use crate::store::{NewCredential, NewLink};
 use crate::{clock, id};
 
@@ -72,7 +72,7 @@ pub(super) async fn create(
 ///
 /// Secrets may be left to a person, and so may everything; who gives some of it has to give what is not secret.
 fn read(connection: &Connection, given: Option<&v1::JsonObject>) -> Result<(ConnectionData, bool)> {
-    let given = graph::read_object(given, "data")?;
+    let given = wire::json::object(given, "data")?;
     let is_empty = given.values().all(serde_json::Value::is_null);
     let data = connection.read(given).map_err(refusal)?;
     let missing = connection.missing(&data);

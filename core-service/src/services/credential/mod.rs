@@ -10,9 +10,9 @@ pub(super) use graph::{check_credentials, credential_apps, credential_problems};
 use contract::json::Words as _;
 use contract::scope::{CredentialRead, CredentialUse, CredentialWrite};
 use contract::v1;
+use wire::cursor::Pages;
 
 use super::change::Change;
-use super::cursor::Pages;
 use super::reference::unresolvable;
 use super::{Services, given, page_size, service};
 use crate::auth::Authorized;

@@ -11,8 +11,8 @@ use crate::auth::Authorized;
 use crate::connectors::{App, DynamicOptions, Rpc};
 use crate::credentials::{CredentialError, OpenCredential};
 use crate::error::{Error, Result};
-use crate::nodes::http::{Call, Caller};
-use crate::services::{Services, graph};
+use crate::nodes::http::{Caller, account};
+use crate::services::Services;
 
 /// How long the service may take to answer.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -24,14 +24,21 @@ pub(super) async fn list(
 ) -> Result<v1::ListDynamicOptionsResponse> {
     let app = services.apps.find(&request.app_id);
     let app = app.ok_or_else(|| Error::invalid("appId", "names no app; see GET /catalog/apps"))?;
-    let parameters = graph::read_object(request.params.as_ref(), "params")?;
+    let parameters = wire::json::object(request.params.as_ref(), "params")?;
     let rpc = find(app, &request.rpc_id)?;
     check(rpc, &parameters)?;
     let credential = match request.credential_id.as_deref() {
         Some(id) => Some(open(services, caller.organization_id(), app, id).await?),
         None => None,
     };
-    let options = ask(services, app, rpc, parameters, credential).await;
+    let caller = Caller {
+        app: Some(app),
+        credential: credential.as_ref(),
+        idempotency_key: None,
+        account: account(caller.organization_id(), request.credential_id.as_deref()),
+        timeout: PATIENCE,
+    };
+    let options = ask(services, app, rpc, parameters, caller).await;
     let options = options.map_err(|error| {
         let message = format!("could not be asked: {}: {}", error.code, error.message);
         Error::invalid("rpcId", message)
@@ -84,22 +91,14 @@ async fn ask(
     app: &App,
     rpc: &Rpc,
     parameters: Map<String, Value>,
-    credential: Option<OpenCredential>,
+    caller: Caller<'_>,
 ) -> Result<DynamicOptions, NodeError> {
-    let data = credential
-        .as_ref()
-        .map(|opened| (opened.connection(), &opened.data));
-    let request = rpc.request(&Value::Object(parameters), data);
-    let request = request.map_err(|error| NodeError::expression(error.to_string()))?;
-    let caller = Caller {
-        app: Some(app),
-        credential: credential.as_ref(),
-        idempotency_key: None,
-        timeout: PATIENCE,
-    };
-    let response = services.http.call(Call::read(request)?, caller).await?;
-    let options = rpc.options.read(&response);
-    options.map_err(|error| NodeError::new("HTTP_ERROR", error.to_string()))
+    let connected = caller.credential.map(OpenCredential::connected);
+    let walk = app.ask(rpc, parameters, connected);
+    let walk = walk.map_err(|error| NodeError::expression(error.to_string()))?;
+    let items = services.http.walk(walk, caller).await?;
+    let choices = rpc.choices(items.as_array().map_or(&[], Vec::as_slice));
+    choices.map_err(|error| NodeError::new("HTTP_ERROR", error.to_string()))
 }
 
 fn shown(options: DynamicOptions) -> v1::DynamicOptionsResult {

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use contract::scope::CredentialUse;
 use contract::v1;
-use http::{Method, StatusCode};
-use url::Url;
+use http::StatusCode;
 
 use crate::auth::Authorized;
+use crate::connectors::{ToldFailure, Walk};
 use crate::credentials::{CredentialError, OpenCredential};
 use crate::error::Result;
-use crate::outbound::Request;
+use crate::nodes::http::{Caller, account};
 use crate::services::Services;
 use crate::store::{Credential, CredentialStatus};
 
@@ -59,28 +59,41 @@ async fn verdict(services: &Services, credential: &Credential) -> Result<Verdict
         Err(error @ CredentialError::Orphan) => return Ok(Verdict::Untold(error.to_string())),
         Err(error) => return Err(error.into()),
     };
-    Ok(match opened.connection().verify_url(&opened.data) {
+    Ok(match opened.app.verify(opened.connection(), &opened.data) {
         Ok(None) => Verdict::Accepted,
-        Ok(Some(url)) => ask(services, &opened, url).await,
+        Ok(Some(walk)) => ask(services, credential, &opened, &walk).await,
         Err(error) => Verdict::Untold(error.to_string()),
     })
 }
 
-async fn ask(services: &Services, opened: &OpenCredential, url: Url) -> Verdict {
-    if !opened.app.permits(&url) {
-        return Verdict::Untold(format!("The app {} does not talk to this host.", opened.app.id));
-    }
-    let grant = match opened.grant() {
-        Ok(grant) => grant,
-        Err(error) => return Verdict::Untold(error.to_string()),
+async fn ask(
+    services: &Services,
+    credential: &Credential,
+    opened: &OpenCredential,
+    walk: &Walk<'_>,
+) -> Verdict {
+    let caller = Caller {
+        app: Some(&opened.app),
+        credential: Some(opened),
+        idempotency_key: None,
+        account: account(&credential.organization_id, Some(&credential.id)),
+        timeout: PATIENCE,
     };
-    let mut request = Request::new(Method::GET, url, PATIENCE);
-    request.secrets = grant.secrets;
-    // A redirect is an answer: it says that the caller is somebody.
-    request.follow_redirects = false;
-    match services.outbound.send(request).await {
-        Ok(response) => judge(response.status),
-        Err(error) => Verdict::Untold(error.to_string()),
+    match services.http.test(walk, caller).await {
+        Ok((_, Some(told))) => judge_told(told),
+        Ok((status, None)) => judge(status),
+        Err(error) => Verdict::Untold(error.message),
+    }
+}
+
+/// What the app's own rules say.
+fn judge_told(told: ToldFailure) -> Verdict {
+    let message = told
+        .message
+        .unwrap_or_else(|| "The service does not answer as it should.".to_owned());
+    match told.code.as_deref() {
+        Some("CREDENTIAL_INVALID") => Verdict::Refused(message),
+        _ => Verdict::Untold(message),
     }
 }
 

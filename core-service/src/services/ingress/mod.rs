@@ -189,6 +189,7 @@ impl<'a> Live<'a> {
                 kind: "webhook".to_owned(),
                 node_id: Some(self.binding.node_id),
                 webhook_id: Some(webhook_id),
+                ..Trigger::default()
             },
             idempotency,
             tick: None,

@@ -42,7 +42,7 @@ impl Runs {
         request: v1::RetryRunNodeRequest,
     ) -> Result<v1::RetryRunNodeResponse> {
         let run = self.ended_run(&caller, &request.id).await?;
-        check_attempt(&run, request.attempt_number)?;
+        check_attempt(run.attempt_number, request.attempt_number)?;
         let metered = self.check_bill(&caller).await?;
         // Validation has seen that it is there.
         let node_id = request.node_id.unwrap_or_default();
@@ -92,9 +92,9 @@ impl Runs {
 }
 
 /// Refuses when the caller has another attempt in mind than the run is at.
-pub(super) fn check_attempt(run: &Run, wanted: Option<i32>) -> Result<()> {
-    if wanted.is_some_and(|wanted| wanted != attempt_number(run)) {
-        let message = format!("The run is at attempt {}.", run.attempt_number);
+pub(super) fn check_attempt(current: i64, wanted: Option<i32>) -> Result<()> {
+    if wanted.is_some_and(|wanted| i64::from(wanted) != current) {
+        let message = format!("The run is at attempt {current}.");
         return Err(Error::new(ErrorReason::AttemptMismatch, message));
     }
     Ok(())

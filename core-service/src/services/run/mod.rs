@@ -11,8 +11,8 @@ use contract::scope::{WorkflowRead, WorkflowWrite};
 use contract::v1::{self, ErrorReason};
 use pbjson_types::Timestamp;
 use tonic::metadata::MetadataValue;
+use wire::cursor::Pages;
 
-use super::cursor::Pages;
 use super::{Services, given, page_size, service};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};

@@ -35,6 +35,7 @@ pub(super) fn run_report(report: &Report) -> Result<v1::RunReport> {
             kind: v1::RunTriggerKind::from_word(&report.trigger.kind).unwrap_or_default(),
             node_id: report.trigger.node_id,
             webhook_id: report.trigger.webhook_id.clone(),
+            parent_run_id: report.trigger.parent_run_id.clone(),
         }),
         version_no: run
             .version_no

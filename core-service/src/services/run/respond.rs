@@ -15,7 +15,6 @@ use crate::form::Wrong;
 use crate::nodes::human_input;
 use crate::people::AnswerError;
 use crate::runtime::Report;
-use crate::services::graph;
 use crate::store::HumanRequest;
 
 impl Runs {
@@ -24,7 +23,7 @@ impl Runs {
         caller: Authorized<WorkflowWrite>,
         request: v1::RespondRunNodeRequest,
     ) -> Result<v1::RespondRunNodeResponse> {
-        let response = graph::read_object(request.response.as_ref(), "response")?;
+        let response = wire::json::object(request.response.as_ref(), "response")?;
         let iteration = request
             .iteration
             .as_deref()
@@ -35,10 +34,13 @@ impl Runs {
         let runtime = &self.services.runtime;
         let report = runtime.report(caller.organization_id(), &request.id).await?;
         let node_id = asking_node(&report, &request.node_id)?;
-        check_attempt(&report.run, request.attempt_number)?;
+        let wanted = request.attempt_number;
+        check_attempt(report.run.attempt_number, wanted)?;
         let open = self
             .open_request(caller.organization_id(), &report, node_id, iteration.as_ref())
             .await?;
+        // The run may have begun its next attempt meanwhile. What answers this request answers nothing else.
+        check_attempt(open.run_attempt, wanted)?;
         let answered = self
             .services
             .people

@@ -50,7 +50,7 @@ pub(super) async fn by_call(
     let trigger = Trigger {
         kind: "manual".to_owned(),
         node_id: from_node,
-        webhook_id: None,
+        ..Trigger::default()
     };
     let frozen = services
         .freeze(
@@ -176,7 +176,7 @@ fn given_seed(id: &str, output: &v1::JsonValue) -> Result<(i64, Arc<Value>)> {
     let number = id
         .parse()
         .map_err(|_| Error::invalid(&path, "must be named by the number of a node"))?;
-    let value = graph::read_value(Some(output), &path)?.unwrap_or_default();
+    let value = wire::json::value(Some(output), &path)?.unwrap_or_default();
     Ok((number, Arc::new(value)))
 }
 

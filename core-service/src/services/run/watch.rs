@@ -9,7 +9,7 @@ use contract::json::Words as _;
 use contract::scope::WorkflowRead;
 use contract::v1::watch_run_response::Change;
 use contract::v1::{self, WatchRunResponse};
-use engine::event::Event;
+use engine::event::{Event, EventBody};
 use engine::plan::Plan;
 use engine::state::{RunState, RunStatus};
 use tokio::sync::mpsc;
@@ -17,13 +17,13 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Response, Status};
 
 use super::{Runs, instant, report};
-use crate::auth::Authorized;
+use crate::auth::{Authorized, Call, KeyHolder};
 use crate::error::{Error, Result};
 use crate::services::{BoxStream, Services};
 use crate::store::Run;
 
-/// Changes that wait for a slow reader before reading goes on.
-const BUFFER: usize = 64;
+/// Changes that wait for a slow reader before reading goes on. Each may carry an output of some MiB.
+const BUFFER: usize = 8;
 
 type Sender = mpsc::Sender<Result<WatchRunResponse, Status>>;
 
@@ -37,17 +37,17 @@ impl Runs {
             .last_event_id
             .as_deref()
             .map_or(Ok(Place::default()), Place::parse)?;
-        let organization_id = caller.organization_id().to_owned();
-        let run = self.services.store.run(&organization_id, &request.id).await?;
+        let organization_id = caller.organization_id();
+        let run = self.services.store.run(organization_id, &request.id).await?;
         let plan = self
             .services
             .runtime
-            .plan(&organization_id, &run.graph_hash)
+            .plan(organization_id, &run.graph_hash)
             .await
             .map_err(Error::internal)?;
         let reader = Reader {
             services: self.services.clone(),
-            organization_id,
+            call: Call::clone(&caller),
             run_id: request.id,
             state: RunState::new(Arc::clone(&plan)),
             plan,
@@ -91,7 +91,8 @@ impl Place {
 /// Reads a run's journal and tells what changes.
 struct Reader {
     services: Services,
-    organization_id: String,
+    /// Who reads.
+    call: Call<KeyHolder>,
     run_id: String,
     plan: Arc<Plan>,
     state: RunState,
@@ -126,7 +127,11 @@ impl Reader {
 
     /// Tells what is durable by now. Gives whether that was the last.
     async fn catch_up(&mut self, sender: &Sender) -> Result<bool, Over> {
-        let run = match self.services.store.run(&self.organization_id, &self.run_id).await {
+        if let Err(error) = self.services.gate.admit_further(&self.call).await {
+            return Err(fail(sender, error).await);
+        }
+        let organization_id = self.call.organization_id().to_owned();
+        let run = match self.services.store.run(&organization_id, &self.run_id).await {
             Ok(run) => run,
             Err(error) => return Err(fail(sender, error.into()).await),
         };
@@ -138,7 +143,7 @@ impl Reader {
             let events = self
                 .services
                 .runtime
-                .events(&self.organization_id, &self.run_id, attempt, self.next_seq)
+                .events(&organization_id, &self.run_id, attempt, self.next_seq)
                 .await;
             let events = match events {
                 Ok(events) => events,
@@ -176,7 +181,9 @@ impl Reader {
             self.tell(change, sender).await?;
         }
         let status = self.state.status();
-        if self.told != Some(status) {
+        // A node is given up only together with something else: what that makes of the run comes next.
+        let is_between = matches!(event.body, EventBody::NodeCancelled { .. });
+        if self.told != Some(status) && !is_between {
             self.told = Some(status);
             self.tell(Change::Run(self.summary(run)), sender).await?;
         }

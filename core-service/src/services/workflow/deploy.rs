@@ -4,13 +4,14 @@ use contract::scope::WorkflowWrite;
 use contract::v1::{self, ErrorReason};
 use engine::graph::{Graph, Node};
 use engine::plan::Plan;
+use sha2::{Digest as _, Sha256};
 
 use super::{Workflows, graph, version_no};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
 use crate::services::callable::frozen;
 use crate::services::webhook;
-use crate::store::{Deploy, ErrorTrigger, NewDeployment};
+use crate::store::{Deploy, ErrorTrigger, NewDeployment, NewPoll};
 
 impl Workflows {
     pub(super) async fn deploy_workflow(
@@ -39,10 +40,12 @@ impl Workflows {
                 return Err(graph::refusal(&broken));
             }
             let (frozen, error_triggers) = (frozen(&draft, &callable), error_triggers(&draft)?);
+            let polls = self.polls(&draft)?;
             let new = NewDeployment {
                 expected_updated_at: workflow.updated_at,
                 graph: &frozen,
                 error_triggers: &error_triggers,
+                polls: &polls,
             };
             match store
                 .deploy_workflow(&caller.actor(), caller.organization_id(), &request.id, &new)
@@ -82,6 +85,27 @@ impl Workflows {
         Ok(v1::UndeployWorkflowResponse {
             data: Some(v1::Acknowledgement { ok: true }),
         })
+    }
+
+    /// The graph's triggers that poll.
+    fn polls(&self, graph: &Graph) -> Result<Vec<NewPoll>> {
+        let module = |node: &Node| {
+            let app = self.services.apps.find(&node.app_id)?;
+            app.module(&node.module_slug)
+        };
+        let polls = |node: &&Node| {
+            !node.config.is_disabled() && module(node).is_some_and(|module| module.poll.is_some())
+        };
+        let poll = |node: &Node| {
+            let asks = (&node.app_id, &node.module_slug, &node.params, &node.credential_id);
+            let asks = serde_json::to_value(asks).map_err(Error::internal)?;
+            let question = Sha256::digest(engine::canonical::to_string(&asks)).to_vec();
+            Ok(NewPoll {
+                node_id: node.id,
+                question,
+            })
+        };
+        graph.nodes.iter().filter(polls).map(poll).collect()
     }
 
     /// Tells webhooks the names and methods of their nodes.

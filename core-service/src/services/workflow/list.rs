@@ -3,11 +3,11 @@
 use contract::json::Words as _;
 use contract::scope::WorkflowRead;
 use contract::v1;
+use wire::cursor::Pages;
 
 use super::{Workflows, graph, version_no};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
-use crate::services::cursor::Pages;
 use crate::services::{given, page_size};
 use crate::store::{
     Position, Sort, SortBy, StatusFilter, TagFilter, Version, WorkflowFilter, WorkflowSummary,

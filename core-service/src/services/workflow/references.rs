@@ -15,10 +15,10 @@ use super::Workflows;
 use crate::error::Result;
 use crate::services::credential::credential_problems;
 
-/// A parameter that names something: its node, its name and the id.
+/// A parameter that names something, or one of a list that does: its node, its path and the id.
 struct Reference<'a> {
     node: i64,
-    field: String,
+    path: String,
     id: &'a str,
 }
 
@@ -42,7 +42,7 @@ impl Workflows {
                 .filter(|reference| !known.contains(reference.id));
             problems.extend(broken.map(|reference| {
                 let message = format!("must be the id of a {} of the organization", resource.as_str());
-                Problem::node(reference.node, message).at(format!("params.{}", reference.field))
+                Problem::node(reference.node, message).at(format!("params.{}", reference.path))
             }));
         }
         problems.extend(credential_problems(&self.services, organization_id, graph).await?);
@@ -54,17 +54,15 @@ impl Workflows {
             return;
         };
         for field in &registered.spec.shape {
-            let Some(resource) = field.refers_to else { continue };
-            let Some(Value::String(id)) = node.params.get(&field.name) else {
+            let (Some(resource), Some(given)) = (field.refers_to, node.params.get(&field.name)) else {
                 continue;
             };
-            if Template::parse(id, &NoCustomFunctions).is_ok_and(|template| template.is_literal()) {
-                references.entry(resource).or_default().push(Reference {
-                    node: node.id,
-                    field: field.name.clone(),
-                    id,
-                });
-            }
+            let literal = named(&field.name, given)
+                .into_iter()
+                .filter(|(_, id)| Template::parse(id, &NoCustomFunctions).is_ok_and(|id| id.is_literal()));
+            let node = node.id;
+            let found = literal.map(|(path, id)| Reference { node, path, id });
+            references.entry(resource).or_default().extend(found);
         }
     }
 
@@ -80,5 +78,18 @@ impl Workflows {
             Resource::Structure => store.known_structures(organization_id, ids).await?,
             Resource::Workflow => store.known_workflows(organization_id, ids).await?,
         })
+    }
+}
+
+/// The ids that a parameter gives, each with its path: one, or a list of them.
+fn named<'a>(name: &str, given: &'a Value) -> Vec<(String, &'a str)> {
+    match given {
+        Value::String(id) => vec![(name.to_owned(), id)],
+        Value::Array(ids) => ids
+            .iter()
+            .enumerate()
+            .filter_map(|(at, id)| Some((format!("{name}[{at}]"), id.as_str()?)))
+            .collect(),
+        _ => Vec::new(),
     }
 }

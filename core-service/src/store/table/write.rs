@@ -7,6 +7,7 @@ use super::super::value::values;
 use super::super::{Store, StoreError};
 use super::query::{RowOrder, RowQuery, page};
 use super::{Table, index, load_for_update, rows};
+use crate::failpoint::Boundary;
 use crate::table::{Column, Condition, Row, RowProblem, Values, by_column_name, given_values, matching};
 use crate::{clock, id};
 
@@ -145,7 +146,7 @@ pub(super) async fn settle<T>(
 ) -> Result<T, RowError> {
     match work(&mut transaction).await {
         Ok(done) => {
-            transaction.commit().await?;
+            transaction.commit_at(&[Boundary::Effect]).await?;
             Ok(done)
         }
         Err(error) => {

@@ -64,6 +64,10 @@ impl Parser<'_> {
             "false" => Expression::Constant(Value::Bool(false)),
             "null" => Expression::Constant(Value::Null),
             "error" => Expression::Root(Root::Error),
+            _ if self.functions.is_variable(&name) => {
+                self.references.variables.insert(name.clone());
+                Expression::Variable(name)
+            }
             "now" | "item" | "index" | "run" | "workflow" | "vars" => {
                 return Err(self
                     .lexer

@@ -1,0 +1,190 @@
+//! Modules that start runs: by asking a service again and again, or by being called by it.
+
+use std::ops::RangeInclusive;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::request::RequestTemplate;
+use super::template::{Reach, Template, TemplateError};
+
+/// Asks for the module's list again and again. Each item that was not there before starts one run; what is there when
+/// the trigger begins starts none.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Poll {
+    /// Of each `$item` (and `parameters`): what tells it from all others, such as its id. An item whose key is new is a
+    /// new item.
+    pub(super) key: Template,
+    /// Seconds from one time to the next, from 1 to 86,400; 300 by default. A template may make it of `parameters`.
+    #[serde(default)]
+    pub(super) every_seconds: Option<Template>,
+}
+
+/// Has the service call a URL. Its requests and conditions reach `webhook`, an object with `url`, with `secret` (a random
+/// text that is made for each trigger) and with what `keep` kept.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Webhook {
+    /// Tells the service which URL to call, when the workflow is deployed. Absent where a person does that.
+    #[serde(default)]
+    pub(super) attach: Option<RequestTemplate>,
+    /// Of the answer to `attach`: an object whose members `webhook` has from then on, such as the id of a subscription.
+    #[serde(default)]
+    pub(super) keep: Option<Template>,
+    /// Tells the service to call no longer, when the workflow is undeployed.
+    #[serde(default)]
+    pub(super) detach: Option<RequestTemplate>,
+    /// How deliveries prove where they come from.
+    pub(super) verify: Signature,
+    /// Of the delivery: whether it starts a run, as each does by default.
+    #[serde(default)]
+    pub(super) accept: Option<Template>,
+    /// What a service asks to see that the URL is meant to be called.
+    #[serde(default)]
+    pub(super) challenge: Option<Challenge>,
+}
+
+/// How deliveries prove where they come from.
+#[derive(Deserialize, JsonSchema)]
+#[serde(
+    tag = "type",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase",
+    deny_unknown_fields
+)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a manifest has a few, which stay where they are read to"
+)]
+pub(super) enum Signature {
+    /// The secret stands in the request.
+    Secret {
+        /// Of the delivery: what stands there.
+        given: Template,
+        /// What has to stand there; `webhook.secret` by default.
+        #[serde(default)]
+        secret: Option<Template>,
+    },
+    /// The secret has signed the request.
+    Hmac {
+        /// The hash function.
+        #[serde(default)]
+        algorithm: HashFunction,
+        /// Of the delivery: the signature.
+        signature: Template,
+        /// How the signature is written; `hex` by default.
+        #[serde(default)]
+        encoding: Encoding,
+        /// Of the delivery: the text that is signed; `request.text` by default.
+        #[serde(default)]
+        signed: Option<Template>,
+        /// The key; `webhook.secret` by default.
+        #[serde(default)]
+        secret: Option<Template>,
+        /// Of the delivery: when it was signed, in seconds since 1970; refused when that is more than five minutes away.
+        #[serde(default)]
+        timestamp: Option<Template>,
+    },
+    /// They prove nothing; the URL itself is the secret.
+    None {},
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum HashFunction {
+    Sha1,
+    #[default]
+    Sha256,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Encoding {
+    #[default]
+    Hex,
+    Base64,
+}
+
+/// A delivery that wants an answer and starts no run.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Challenge {
+    /// Of the delivery: whether it is one.
+    pub(super) when: Template,
+    /// Of the delivery: the body of the answer; a text is sent as it is, all else as JSON.
+    pub(super) answer: Template,
+}
+
+impl Poll {
+    /// Seconds from one time to the next that are possible.
+    pub(super) const INTERVALS: RangeInclusive<i64> = 1..=86_400;
+    /// Seconds from one time to the next, when nothing is said.
+    const INTERVAL: i64 = 300;
+
+    /// What tells an item from all others; a text, whatever its key is.
+    ///
+    /// # Errors
+    /// When the item has no key.
+    pub fn key(&self, item: &Value, parameters: &Value) -> Result<String, TemplateError> {
+        let mut reach = Reach::new();
+        reach.item = Some(item);
+        reach.parameters = Some(parameters);
+        match self.key.evaluate(&reach)? {
+            Value::Null => Err(TemplateError::new("an item has no key that tells it from others")),
+            key => Ok(key.to_string()),
+        }
+    }
+
+    /// Seconds from one time to the next; the nearest possible number.
+    ///
+    /// # Errors
+    /// When the template gives no number.
+    pub fn interval(&self, parameters: &Value) -> Result<i64, TemplateError> {
+        let Some(every) = &self.every_seconds else {
+            return Ok(Self::INTERVAL);
+        };
+        let mut reach = Reach::new();
+        reach.parameters = Some(parameters);
+        let seconds = every.evaluate(&reach)?.as_i64();
+        let seconds = seconds.ok_or_else(|| TemplateError::new("everySeconds must be a whole number"))?;
+        Ok(seconds.clamp(*Self::INTERVALS.start(), *Self::INTERVALS.end()))
+    }
+}
+
+impl Webhook {
+    /// Every request in it, after the place it stands at.
+    pub(super) fn requests(&self) -> impl Iterator<Item = (&'static str, &RequestTemplate)> {
+        let requests = [("attach", &self.attach), ("detach", &self.detach)];
+        requests
+            .into_iter()
+            .filter_map(|(name, request)| Some((name, request.as_ref()?)))
+    }
+}
+
+impl Signature {
+    /// Every template in it, after the place it stands at.
+    pub(super) fn templates(&self) -> Vec<(&'static str, &Template)> {
+        let found = match self {
+            Self::Secret { given, secret } => vec![("given", Some(given)), ("secret", secret.as_ref())],
+            Self::Hmac {
+                signature,
+                signed,
+                secret,
+                timestamp,
+                ..
+            } => vec![
+                ("signature", Some(signature)),
+                ("signed", signed.as_ref()),
+                ("secret", secret.as_ref()),
+                ("timestamp", timestamp.as_ref()),
+            ],
+            Self::None {} => Vec::new(),
+        };
+        let given = found.into_iter();
+        given
+            .filter_map(|(name, template)| Some((name, template?)))
+            .collect()
+    }
+}
