@@ -71,8 +71,8 @@ async fn trace_or_skip(server: &Server, file: &Path) -> Option<Child> {
         let ended = tracer
             .as_mut()
             .is_none_or(|tracer| !matches!(tracer.try_wait(), Ok(None)));
-        let writes = std::fs::metadata(file).is_ok_and(|file| file.len() > 0);
-        (ended || writes).then_some(writes)
+        let traced = is_traced(server.pid());
+        (ended || traced).then_some(traced)
     });
     if attached.await == Some(true) {
         return tracer;
@@ -82,6 +82,22 @@ async fn trace_or_skip(server: &Server, file: &Path) -> Option<Child> {
     assert!(!required, "{missing}");
     say_loudly(&format!("SKIPPED: acknowledgements after their sync: {missing}"));
     None
+}
+
+/// Whether each thread of a process has a tracer.
+fn is_traced(process_id: u32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{process_id}/task")) else {
+        return false;
+    };
+    let traced = |status: &str| {
+        status
+            .lines()
+            .any(|line| line.starts_with("TracerPid:\t") && !line.ends_with("\t0"))
+    };
+    threads.flatten().all(|thread| {
+        // One that has ended meanwhile needs none.
+        std::fs::read_to_string(thread.path().join("status")).map_or(true, |status| traced(&status))
+    })
 }
 
 /// How many requests were acknowledged after the log was written and then synced, in the order in which calls returned.
