@@ -1,10 +1,11 @@
 //! A load generator that costs little: one thread, plain sockets, the same bytes again and again, a look at the status.
+//! Whoever is refused comes again when the answer says, as callers should.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use test_support::wire::{Whole, whole_answer};
+use test_support::wire::whole_answer;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -46,7 +47,7 @@ impl Load {
 pub(crate) async fn run(address: SocketAddr, calls: Calls, connections: usize, time: Duration) -> Load {
     let thread = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
+            .enable_all()
             .build()
             .unwrap();
         runtime.block_on(all_connections(address, calls, connections, time))
@@ -85,20 +86,22 @@ async fn one_connection(address: SocketAddr, calls: Arc<Calls>, first: usize, en
         }
         stream.write_all(request).await.unwrap();
         buffer.clear();
-        let status = loop {
+        let answer = loop {
             assert!(
                 stream.read_buf(&mut buffer).await.unwrap() > 0,
                 "the server closed a connection"
             );
-            if let Some(Whole { status, .. }) = whole_answer(&buffer).unwrap() {
-                break status;
+            if let Some(answer) = whole_answer(&buffer).unwrap() {
+                break answer;
             }
         };
-        if status == calls.success {
+        if answer.status == calls.success {
             load.times_us
                 .push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
         } else {
             load.refused += 1;
+            let pause = answer.retry_after.map_or(Duration::ZERO, Duration::from_secs);
+            tokio::time::sleep(pause.min(end.saturating_duration_since(Instant::now()))).await;
         }
     }
     load

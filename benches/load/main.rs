@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p contract --bench load -- [OPTIONS]`, where the options and their defaults are
 //!
-//! - `--workload w1`: webhook calls of a workflow of `workloads` (`w1`, `w2`, `c20`, `js10`); `reads`; `waiting`; or `history`
+//! - `--workload w1`: webhook calls of a workflow of `workloads` (`w1`, `w2`, `c20`, `js10`, `js10-answered`); `reads`; `waiting`; or `history`
 //! - `--database sqlite` (or `postgres`)
 //! - `--connections 1,16,64` and `--seconds 8`: a load for each number, for so long
 //! - `--total 0`: webhook calls go on until there are so many runs; `waiting` has a million

@@ -15,7 +15,7 @@ pub(crate) struct Workload {
     pub(crate) output: fn() -> Value,
 }
 
-pub(crate) const WORKLOADS: [Workload; 4] = [
+pub(crate) const WORKLOADS: [Workload; 5] = [
     // webhook -> set (three expressions) -> condition -> set, answered when the run is durable.
     Workload {
         name: "w1",
@@ -26,7 +26,7 @@ pub(crate) const WORKLOADS: [Workload; 4] = [
     // The same, answered with what the last node says.
     Workload {
         name: "w2",
-        operations: answered_by_last_node,
+        operations: || answered_by_last_node(workload::graph()),
         success: 200,
         output: || json!({ "status": "big" }),
     },
@@ -44,10 +44,16 @@ pub(crate) const WORKLOADS: [Workload; 4] = [
         success: 202,
         output: || json!({ "a": 11 }),
     },
+    // The same, answered with what the last node says: no more runs are under way than there are connections.
+    Workload {
+        name: "js10-answered",
+        operations: || answered_by_last_node(counting("js_code", 10)),
+        success: 200,
+        output: || json!({ "a": 11 }),
+    },
 ];
 
-fn answered_by_last_node() -> Value {
-    let mut operations = workload::graph();
+fn answered_by_last_node(mut operations: Value) -> Value {
     operations[0]["params"] = json!({ "responseMode": "last_node" });
     operations
 }

@@ -9,10 +9,15 @@ use core_service::Core;
 use core_service::bootstrap::FirstKey;
 use core_service::config::{Command, CommandLine, ConfigError, ServeOptions};
 use rest_facade::{CoreService, FacadeConfig};
+use tikv_jemallocator::Jemalloc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
+
+/// Takes less time than the system's, and gives memory back after a burst, which the system's keeps in pieces.
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// How long requests in flight may take after SIGTERM.
 const DRAIN_REQUESTS: Duration = Duration::from_secs(4);

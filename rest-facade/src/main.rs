@@ -9,9 +9,14 @@ use std::time::Duration;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use rest_facade::{CoreService, CoreTls, FacadeConfig, ServeOptions};
+use tikv_jemallocator::Jemalloc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
+
+/// Takes less time than the system's, and gives memory back after a burst, which the system's keeps in pieces.
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// Serves Switchyard's REST API v1 in front of one or more gRPC cores.
 #[derive(Debug, Parser)]

@@ -1,7 +1,7 @@
 //! Finding runs that nobody drives: those of lost processes, those released, those whose time has come, those that
 //! somebody signalled. Notifications wake it; looking now and then is the safety net.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
@@ -14,14 +14,18 @@ use super::drive::LiveRun;
 use super::lease::Held;
 use super::metrics::count;
 use super::request::{Ask, Request};
-use super::take_up::{Admission, Reason};
+use super::take_up::{Admission, Claimed, Reason};
 use super::trial;
 use crate::clock;
-use crate::store::{ClaimCause, ClaimOne, ClaimedRun, CommitError, Run, StoreError, Subscription, Topic};
+use crate::store::{
+    ClaimCause, ClaimOne, ClaimedRun, CommitError, Run, Segment, StoreError, Subscription, Topic,
+};
 
 /// Claimed runs whose first write is still to come, at most. Looking for runs that are due passes over these each time,
 /// and each takes memory, so a million runs that are due at one instant are claimed no faster than they go on.
-const TAKEN_UP_AT_ONCE: usize = 512;
+const TAKEN_UP_AT_ONCE: usize = 256;
+/// The longest journal that is read together with those of other claimed runs, in bytes.
+const SHORT_JOURNAL: i64 = 16 * 1024;
 /// Signals read at once.
 const SIGNALS: i64 = 1_000;
 /// How long what came of a signal is kept for whoever sent it, in milliseconds.
@@ -129,9 +133,11 @@ async fn claim(shared: &Arc<Shared>, held: &Held) -> Result<Option<i64>, CommitE
             .claim_runs(&held.lease, clock::now_ms(), limit)
             .await?;
         let was_full = i64::try_from(claimed.len()).unwrap_or(i64::MAX) >= limit;
+        let mut journals = short_journals(shared, &claimed).await;
         for run in claimed {
             let admission = places.split(1).map_or(Admission::Free, Admission::Place);
-            take_up(shared, held, run, admission);
+            let journal = journals.remove(&run.run.id);
+            take_up(shared, held, run, admission, journal);
         }
         if !was_full {
             break;
@@ -141,6 +147,17 @@ async fn claim(shared: &Arc<Shared>, held: &Held) -> Result<Option<i64>, CommitE
     hand_out_signals(shared, held).await?;
     shared.alarm.0.store(i64::MAX, Relaxed);
     Ok(shared.store.next_due().await?)
+}
+
+/// The journals of claimed runs, in one read. A long one is left for its run to read, and so are all of them when the
+/// database does not answer.
+async fn short_journals(shared: &Shared, claimed: &[ClaimedRun]) -> HashMap<String, Vec<Segment>> {
+    if claimed.is_empty() {
+        return HashMap::new();
+    }
+    let run_ids: Vec<&str> = claimed.iter().map(|claimed| claimed.run.id.as_str()).collect();
+    let journals = shared.store.short_journals(&run_ids, SHORT_JOURNAL).await;
+    journals.unwrap_or_default()
 }
 
 /// Places for runs that are being taken up.
@@ -158,12 +175,18 @@ async fn try_suspect(shared: &Arc<Shared>, held: &Held) -> Result<(), CommitErro
     }
     if let Some(claimed) = shared.store.claim_suspect(&held.lease).await? {
         let on_trial = trial::begin(shared, held, claimed.run.id.clone(), place);
-        take_up(shared, held, claimed, Admission::Trial(on_trial));
+        take_up(shared, held, claimed, Admission::Trial(on_trial), None);
     }
     Ok(())
 }
 
-fn take_up(shared: &Arc<Shared>, held: &Held, claimed: ClaimedRun, admission: Admission) {
+fn take_up(
+    shared: &Arc<Shared>,
+    held: &Held,
+    claimed: ClaimedRun,
+    admission: Admission,
+    journal: Option<Vec<Segment>>,
+) {
     count(&shared.metrics.runs_claimed);
     if claimed.cause == ClaimCause::TakenOver {
         count(&shared.metrics.runs_taken_over);
@@ -174,9 +197,17 @@ fn take_up(shared: &Arc<Shared>, held: &Held, claimed: ClaimedRun, admission: Ad
     let seat = shared.live.enter(&run_id);
     tokio::spawn(async move {
         match seat {
-            Ok(seat) => LiveRun::take_up(shared, held, seat, run, Reason::Claimed(cause, admission)).await,
+            Ok(seat) => {
+                let claimed = Claimed {
+                    cause,
+                    admission,
+                    journal,
+                };
+                LiveRun::take_up(shared, held, seat, run, Reason::Claimed(claimed)).await;
+            }
             Err(_taken) => {
-                // Whoever is tried stays so; a place goes to others while this one waits for its seat.
+                // Whoever is tried stays so; a place goes to others while this one waits for its seat. Whoever has the
+                // seat may still write, so the journal is read again.
                 let admission = admission.without_place();
                 take_up_next(shared, held, run, cause, admission).await;
             }
@@ -194,7 +225,12 @@ async fn take_up_next(shared: Arc<Shared>, held: Held, run: Run, cause: ClaimCau
         .await
     {
         Ok(ClaimOne::Claimed(run)) if run.finished_at.is_none() => {
-            LiveRun::take_up(shared, held, seat, *run, Reason::Claimed(cause, admission)).await;
+            let claimed = Claimed {
+                cause,
+                admission,
+                journal: None,
+            };
+            LiveRun::take_up(shared, held, seat, *run, Reason::Claimed(claimed)).await;
         }
         Ok(_) => {}
         Err(error) => {

@@ -31,7 +31,7 @@ pub struct RuntimeConfig {
     pub keep_waiting: Duration,
     /// How long what was only computed may wait until it is written (100 ms): so much is computed again after a crash.
     pub compute_ahead: Duration,
-    /// Runs claimed in one transaction (100).
+    /// Runs claimed in one transaction (128).
     pub claim_chunk: i64,
     /// A run whose process was lost this often while it was executing is failed (3), if it was on trial the last time.
     pub crash_limit: i64,
@@ -66,7 +66,7 @@ impl Default for RuntimeConfig {
             executions_per_organization: 128,
             keep_waiting: Duration::from_secs(5),
             compute_ahead: Duration::from_millis(100),
-            claim_chunk: 100,
+            claim_chunk: 128,
             crash_limit: 3,
             crashes_in_company: 10,
             trial: Duration::from_secs(5),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use engine::plan::Plan;
 
 use super::progress::hexadecimal;
-use crate::store::{Store, StoreError};
+use crate::store::{Segment, Store, StoreError};
 
 /// An attempt of a run, read.
 pub(super) struct Rebuilt {
@@ -46,7 +46,18 @@ pub(super) async fn rebuild(
     attempt: i64,
     plan: Arc<Plan>,
 ) -> Result<Rebuilt, RebuildError> {
-    let events = events(store, organization_id, run_id, attempt, 0).await?;
+    let journal = store.load_segments(run_id, Some(attempt)).await?;
+    fold(store, organization_id, &journal, plan).await
+}
+
+/// Folds the events of an attempt over the plan.
+pub(super) async fn fold(
+    store: &Store,
+    organization_id: &str,
+    journal: &[Segment],
+    plan: Arc<Plan>,
+) -> Result<Rebuilt, RebuildError> {
+    let events = read(store, organization_id, journal, 0).await?;
     let next_seq = events.next_seq;
     let mut state = RunState::new(plan);
     let mut started = None;
@@ -74,12 +85,21 @@ pub(super) async fn events(
     attempt: i64,
     from_seq: i64,
 ) -> Result<Events, RebuildError> {
-    let stored = store.load_segments(run_id, Some(attempt)).await?;
+    let journal = store.load_segments(run_id, Some(attempt)).await?;
+    read(store, organization_id, &journal, from_seq).await
+}
+
+async fn read(
+    store: &Store,
+    organization_id: &str,
+    stored: &[Segment],
+    from_seq: i64,
+) -> Result<Events, RebuildError> {
     let mut events = Events {
         segments: Vec::with_capacity(stored.len()),
         next_seq: from_seq,
     };
-    for segment in stored.into_iter().filter(|segment| segment.seq >= from_seq) {
+    for segment in stored.iter().filter(|segment| segment.seq >= from_seq) {
         events.next_seq = segment.seq + 1;
         let segment = journal::Segment::parse(&segment.events).map_err(damaged)?;
         let payloads = load_payloads(store, organization_id, &segment).await?;

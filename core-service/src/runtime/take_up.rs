@@ -19,23 +19,31 @@ use super::lease::Held;
 use super::live::Seat;
 use super::plans::GraphRef;
 use super::progress::credits;
-use super::rebuild::{RebuildError, rebuild};
+use super::rebuild::{RebuildError, fold, rebuild};
 use super::record::StartRecord;
 use super::request::Request;
 use super::settle::{RowToFail, engine_failure};
 use super::surroundings::SurroundingsError;
 use super::timers::Timers;
 use super::trial::{OnTrial, is_deadly};
-use crate::store::{ClaimCause, Run, StoreError};
+use crate::store::{ClaimCause, Run, Segment, StoreError};
 
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Why a run is taken up.
 pub(super) enum Reason {
     /// It was claimed.
-    Claimed(ClaimCause, Admission),
+    Claimed(Claimed),
     /// Somebody asks something of it.
     Asked(Box<Request>),
+}
+
+/// How a run was claimed.
+pub(super) struct Claimed {
+    pub(super) cause: ClaimCause,
+    pub(super) admission: Admission,
+    /// Its journal, if it was read already.
+    pub(super) journal: Option<Vec<Segment>>,
 }
 
 /// What lets a claimed run in.
@@ -69,9 +77,17 @@ impl Admission {
 impl LiveRun {
     /// Drives a claimed run on, or carries out a request to it.
     pub(super) async fn take_up(shared: Arc<Shared>, held: Held, seat: Seat, run: Run, reason: Reason) {
-        let (cause, admission, request) = match reason {
-            Reason::Claimed(cause, admission) => (Some(cause), admission, None),
-            Reason::Asked(request) => (None, Admission::Free, Some(*request)),
+        let (claimed, request) = match reason {
+            Reason::Claimed(claimed) => (Some(claimed), None),
+            Reason::Asked(request) => (None, Some(*request)),
+        };
+        let (cause, admission, journal) = match claimed {
+            Some(Claimed {
+                cause,
+                admission,
+                journal,
+            }) => (Some(cause), admission, journal),
+            None => (None, Admission::Free, None),
         };
         let (mut place, on_trial) = match admission {
             Admission::Free => (None, None),
@@ -79,7 +95,7 @@ impl LiveRun {
             Admission::Trial(on_trial) => (None, Some(on_trial)),
         };
         let loaded = loop {
-            match load(&shared, &run).await {
+            match load(&shared, &run, journal.as_deref()).await {
                 Ok(loaded) => break loaded,
                 Err(Obstacle::Passing) => {
                     // Others may have no obstacle.
@@ -180,7 +196,11 @@ async fn give_up(shared: &Shared, held: &Held, run: &Run, why: &str) {
     row.fail(shared, held.generation, why).await;
 }
 
-async fn load(shared: &Shared, run: &Run) -> Result<(RunContext, RunState, Place), Obstacle> {
+async fn load(
+    shared: &Shared,
+    run: &Run,
+    journal: Option<&[Segment]>,
+) -> Result<(RunContext, RunState, Place), Obstacle> {
     let record: StartRecord = serde_json::from_slice(&run.start_input)
         .map_err(|error| Obstacle::Lasting(format!("the run's start cannot be read: {error}")))?;
     let workflow_id = run.workflow_id.as_deref().unwrap_or_default();
@@ -196,14 +216,11 @@ async fn load(shared: &Shared, run: &Run) -> Result<(RunContext, RunState, Place
         )
         .await?;
     let plan = Arc::clone(&compiled.plan);
-    let rebuilt = rebuild(
-        &shared.store,
-        &run.organization_id,
-        &run.id,
-        run.attempt_number,
-        plan,
-    )
-    .await?;
+    let (store, organization_id) = (&shared.store, &run.organization_id);
+    let rebuilt = match journal {
+        Some(journal) => fold(store, organization_id, journal, plan).await?,
+        None => rebuild(store, organization_id, &run.id, run.attempt_number, plan).await?,
+    };
     let place = Place {
         next_seq: rebuilt.next_seq,
         credits_before: run.credits_used - credits(&rebuilt.state),

@@ -97,6 +97,13 @@ impl Store {
     }
 }
 
+/// What the writing connection keeps of the database in memory: 16 MiB, said in KiB below zero. Runs that wake are found
+/// all over the database, so less would be read again and again.
+const WRITER_CACHE: &str = "-16384";
+/// Pages that the write-ahead log collects before they are brought into the database: 32 MiB. A page that is written
+/// often is brought there once.
+const PAGES_OF_LOG: &str = "8192";
+
 async fn open_sqlite(path: &Path) -> Result<Database, StoreError> {
     let options = SqliteConnectOptions::new()
         .filename(path)
@@ -112,6 +119,8 @@ async fn open_sqlite(path: &Path) -> Result<Database, StoreError> {
     let mut writer = options
         .clone()
         .auto_vacuum(SqliteAutoVacuum::Incremental)
+        .pragma("cache_size", WRITER_CACHE)
+        .pragma("wal_autocheckpoint", PAGES_OF_LOG)
         .connect()
         .await
         .map_err(|error| cannot_open(path, error))?;

@@ -9,7 +9,7 @@ use super::commit::CommitError;
 use super::database::{Session, Transaction};
 use super::run::{RUN_COLUMNS, Run};
 use super::suspect::SUSPECT;
-use super::value::values;
+use super::value::{Value, values};
 use super::{Store, StoreError};
 use crate::failpoint::Boundary;
 use crate::id;
@@ -148,7 +148,7 @@ impl Store {
     }
 
     /// Claims up to `limit` runs that nobody drives: first those of processes whose lease expired (suspects apart), then
-    /// those that are ready, which includes runs with a timer due at `now` (epoch milliseconds).
+    /// those that are ready, then those with a timer due at `now` (epoch milliseconds), soonest first.
     ///
     /// # Errors
     /// [`CommitError::LeaseLost`] when this process was itself taken over; when the database fails.
@@ -161,9 +161,9 @@ impl Store {
         let mut transaction = self.fenced(lease).await?;
         mark_expired(&mut transaction, lease).await?;
         let mut claimed = take_over(&mut transaction, lease, limit).await?;
-        let left = limit - i64::try_from(claimed.len()).unwrap_or(limit);
-        wake_due(&mut transaction, now, left).await?;
-        claimed.extend(take_ready(&mut transaction, lease, left).await?);
+        let left = |claimed: &[ClaimedRun]| limit - i64::try_from(claimed.len()).unwrap_or(limit);
+        claimed.extend(take_ready(&mut transaction, lease, left(&claimed)).await?);
+        claimed.extend(take_due(&mut transaction, lease, now, left(&claimed)).await?);
         let boundaries: &[Boundary] = if claimed.is_empty() {
             &[]
         } else {
@@ -297,7 +297,14 @@ async fn take_over(session: &mut Session, lease: &Lease, limit: i64) -> Result<V
          WHERE id IN (SELECT r.id FROM runs r WHERE {LOST} AND NOT ({SUSPECT}) LIMIT $2{lock})
          RETURNING {RUN_COLUMNS}"
     );
-    claim(session, sql, lease, limit, ClaimCause::TakenOver).await
+    claim(
+        session,
+        sql,
+        &values![&lease.process_id, limit],
+        limit,
+        ClaimCause::TakenOver,
+    )
+    .await
 }
 
 async fn take_ready(session: &mut Session, lease: &Lease, limit: i64) -> Result<Vec<ClaimedRun>, StoreError> {
@@ -308,22 +315,52 @@ async fn take_ready(session: &mut Session, lease: &Lease, limit: i64) -> Result<
              ORDER BY r.id LIMIT $2{lock})
          RETURNING {RUN_COLUMNS}"
     );
-    claim(session, sql, lease, limit, ClaimCause::Ready).await
+    claim(
+        session,
+        sql,
+        &values![&lease.process_id, limit],
+        limit,
+        ClaimCause::Ready,
+    )
+    .await
+}
+
+/// Parked runs with a due timer. Their timers stay until they go on.
+async fn take_due(
+    session: &mut Session,
+    lease: &Lease,
+    now: i64,
+    limit: i64,
+) -> Result<Vec<ClaimedRun>, StoreError> {
+    let lock = session.dialect().skip_locked();
+    let sql = format!(
+        "UPDATE runs SET process_id = $1, parked = FALSE WHERE id IN (
+             SELECT r.id FROM timers t JOIN runs r ON r.id = t.run_id
+             WHERE t.due_at <= $3 AND r.parked AND r.process_id IS NULL
+             ORDER BY t.due_at LIMIT $2{lock})
+         RETURNING {RUN_COLUMNS}"
+    );
+    claim(
+        session,
+        sql,
+        &values![&lease.process_id, limit, now],
+        limit,
+        ClaimCause::Ready,
+    )
+    .await
 }
 
 async fn claim(
     session: &mut Session,
     sql: String,
-    lease: &Lease,
+    values: &[Value<'_>],
     limit: i64,
     cause: ClaimCause,
 ) -> Result<Vec<ClaimedRun>, StoreError> {
     if limit <= 0 {
         return Ok(Vec::new());
     }
-    let rows = session
-        .rows(AssertSqlSafe(sql), &values![&lease.process_id, limit])
-        .await?;
+    let rows = session.rows(AssertSqlSafe(sql), values).await?;
     rows.iter()
         .map(|row| {
             Ok(ClaimedRun {
@@ -332,19 +369,4 @@ async fn claim(
             })
         })
         .collect()
-}
-
-/// Makes parked runs with a due timer ready.
-async fn wake_due(session: &mut Session, now: i64, limit: i64) -> Result<(), StoreError> {
-    let lock = session.dialect().skip_locked();
-    let sql = format!(
-        "UPDATE runs SET parked = FALSE WHERE id IN (
-             SELECT r.id FROM timers t JOIN runs r ON r.id = t.run_id
-             WHERE t.due_at <= $1 AND r.parked AND r.process_id IS NULL
-             ORDER BY t.due_at LIMIT $2{lock})"
-    );
-    session
-        .execute(AssertSqlSafe(sql), &values![now, limit.max(0)])
-        .await?;
-    Ok(())
 }

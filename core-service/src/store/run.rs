@@ -3,10 +3,12 @@
 //! Runs are written by `commit` only. A run keeps its workflow's id for good; reading tells whether that workflow is
 //! still there, so deleting a workflow with a million runs changes one row.
 
+use std::collections::HashMap;
+
 use sqlx::AssertSqlSafe;
 
 use super::run_batch::Segment;
-use super::value::{Row, values, words};
+use super::value::{Row, Value, values, words};
 use super::{Store, StoreError};
 
 words! {
@@ -141,14 +143,43 @@ impl Store {
                 &values![run_id, attempt.unwrap_or(0), attempt.unwrap_or(i64::MAX)],
             )
             .await?;
-        rows.iter()
-            .map(|row| {
-                Ok(Segment {
-                    attempt: row.get("attempt")?,
-                    seq: row.get("seq")?,
-                    events: row.get("events")?,
-                })
-            })
-            .collect()
+        rows.iter().map(Segment::from_row).collect()
+    }
+
+    /// The journals of the present attempts of these runs, in order, by run: those of at most `most_bytes` bytes each.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn short_journals(
+        &self,
+        run_ids: &[&str],
+        most_bytes: i64,
+    ) -> Result<HashMap<String, Vec<Segment>>, StoreError> {
+        let mut session = self.database.read().await?;
+        let one_of = session.dialect().one_of(1);
+        let sql = format!(
+            "SELECT s.run_id AS run_id, s.attempt AS attempt, s.seq AS seq, s.events AS events
+             FROM segments s JOIN runs r ON r.id = s.run_id AND r.attempt_number = s.attempt
+             WHERE s.run_id IN (SELECT run_id FROM segments WHERE run_id {one_of}
+                                GROUP BY run_id HAVING SUM(LENGTH(events)) <= $2)
+             ORDER BY s.run_id, s.seq"
+        );
+        let values = [Value::Texts(run_ids), Value::from(most_bytes)];
+        let mut journals: HashMap<String, Vec<Segment>> = HashMap::with_capacity(run_ids.len());
+        for row in session.rows(AssertSqlSafe(sql), &values).await? {
+            let journal = journals.entry(row.get("run_id")?).or_default();
+            journal.push(Segment::from_row(&row)?);
+        }
+        Ok(journals)
+    }
+}
+
+impl Segment {
+    fn from_row(row: &Row) -> Result<Self, StoreError> {
+        Ok(Self {
+            attempt: row.get("attempt")?,
+            seq: row.get("seq")?,
+            events: row.get("events")?,
+        })
     }
 }

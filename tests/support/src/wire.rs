@@ -57,6 +57,8 @@ impl Answer {
 pub struct Whole {
     /// HTTP status.
     pub status: u16,
+    /// Seconds to wait before the next try, if it says so.
+    pub retry_after: Option<u64>,
     /// The bytes of the body; the answer ends with them.
     pub body: Range<usize>,
 }
@@ -73,20 +75,26 @@ pub fn whole_answer(bytes: &[u8]) -> io::Result<Option<Whole>> {
     let mut lines = head.split("\r\n");
     let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok());
     let status = status.ok_or_else(|| unreadable("it has no status"))?;
-    let mut length = 0;
+    let (mut length, mut retry_after) = (0, None);
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
         if name.eq_ignore_ascii_case("content-length") {
             length = value
                 .trim()
                 .parse()
                 .map_err(|_| unreadable("its length is no number"))?;
+        } else if name.eq_ignore_ascii_case("retry-after") {
+            retry_after = value.trim().parse().ok();
         } else if name.eq_ignore_ascii_case("transfer-encoding") {
             return Err(unreadable("it comes in chunks"));
         }
     }
     let start = head_length + 4;
     let body = start..start + length;
-    Ok((bytes.len() >= body.end).then_some(Whole { status, body }))
+    Ok((bytes.len() >= body.end).then_some(Whole {
+        status,
+        retry_after,
+        body,
+    }))
 }
 
 fn unreadable(why: &str) -> io::Error {
@@ -126,7 +134,7 @@ impl Connection {
         self.stream.write_all(request)?;
         let mut chunk = [0_u8; 16 * 1024];
         loop {
-            if let Some(Whole { status, body }) = whole_answer(&self.buffer)? {
+            if let Some(Whole { status, body, .. }) = whole_answer(&self.buffer)? {
                 let answer = Answer {
                     status,
                     head: String::from_utf8_lossy(&self.buffer[..body.start]).into_owned(),
