@@ -152,6 +152,10 @@ pub struct ServeOptions {
     /// Largest message that gRPC clients are sent, in bytes.
     #[arg(long, env = "SWITCHYARD_ANSWER_LIMIT", value_name = "BYTES", default_value_t = 256 << 20)]
     pub answer_limit: usize,
+    /// Most requests at a time on one gRPC connection, which may be that of a facade with all its clients.
+    #[arg(long, env = "SWITCHYARD_GRPC_MAX_STREAMS", value_name = "COUNT", default_value_t = 8_192,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub grpc_max_streams: u32,
     /// What clients may ask of the listeners.
     #[command(flatten)]
     pub limits: Limits,
@@ -335,6 +339,24 @@ mod tests {
             ["--max-header-bytes", "100"],
         ] {
             assert!(read(&wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn each_limit_is_documented_with_its_default() {
+        let document = include_str!("../../docs/limits.md");
+        let command = Limits::augment_args(clap::Command::new("limits"));
+        for flag in command.get_arguments() {
+            let name = format!("--{}", flag.get_long().unwrap());
+            let line = document
+                .lines()
+                .find(|line| line.starts_with('|') && line.contains(&name));
+            let line = line.unwrap_or_else(|| panic!("docs/limits.md has no row for {name}"));
+            let default = flag.get_default_values()[0].to_str().unwrap();
+            assert!(
+                line.replace(',', "").contains(default),
+                "{name} is {default}: {line}"
+            );
         }
     }
 

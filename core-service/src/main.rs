@@ -85,7 +85,9 @@ async fn serve(options: ServeOptions) -> Result<(), Box<dyn Error>> {
         wait(shutdown.clone()).await;
         core.announce_shutdown().await;
     };
-    let grpc = core.serve_grpc(grpc_listener, listening.clone(), wait(shutdown.clone()));
+    let mut for_grpc = listening.clone();
+    for_grpc.limits.http2_max_streams = options.grpc_max_streams;
+    let grpc = core.serve_grpc(grpc_listener, for_grpc, wait(shutdown.clone()));
     let rest = serve_rest(&core, &options, rest_listener, listening, wait(shutdown.clone()));
     tokio::join!(grpc, rest, announce);
     core.drain(DRAIN_RUNS).await;

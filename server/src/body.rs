@@ -125,8 +125,13 @@ impl http_body::Body for Body {
             ready!(bounds.poll_late(context));
             return Poll::Ready(Some(Err(BodyError::Late)));
         };
-        let Some(frame) = frame.transpose().map_err(BodyError::Broken)? else {
-            return Poll::Ready(None);
+        let frame = match frame {
+            Some(Ok(frame)) => frame,
+            end => {
+                // Nothing is left to be read on.
+                this.incoming = None;
+                return Poll::Ready(end.map(|end| end.map_err(BodyError::Broken)));
+            }
         };
         let length = frame.data_ref().map_or(0, Bytes::len);
         match &this.bounds {

@@ -53,13 +53,13 @@ pub struct Limits {
         default_value_t = 20
     )]
     pub http2_max_pending_resets: u16,
-    /// Most streams of one HTTP/2 connection that the server has reset because of the client's errors; beyond it the
-    /// connection is closed.
+    /// Most streams that the server resets because of the client's errors while an HTTP/2 connection lasts; beyond it
+    /// the connection is closed.
     #[arg(
         long,
         env = "SWITCHYARD_HTTP2_MAX_ERROR_RESETS",
         value_name = "COUNT",
-        default_value_t = 100
+        default_value_t = 1_000
     )]
     pub http2_max_error_resets: u16,
     /// How often, in milliseconds, an HTTP/2 client is asked whether it lives.

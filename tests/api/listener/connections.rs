@@ -45,7 +45,7 @@ async fn further_grpc_connections_wait_until_others_leave() {
 
 #[tokio::test]
 async fn quiet_connections_are_ended() {
-    let server = server(&["--idle-timeout-ms", "500"]).await;
+    let server = server(&["--idle-timeout-ms", "500", "--write-timeout-ms", "500"]).await;
     let mut line = Line::open(server.rest_address()).await;
     line.say(&get("/healthz")).await;
     assert_eq!(line.hear().await.0, 200);

@@ -82,13 +82,13 @@ async fn streams_that_are_well_live_on() {
         "--write-timeout-ms",
         "--idle-timeout-ms",
     ] {
-        flags.extend([flag, "500"]);
+        flags.extend([flag, "1000"]);
     }
     let server = server(&flags).await;
     let api = server.first_api();
     let operations = graphs::chain(&[
         ("manual_trigger", json!({})),
-        ("wait", json!({ "amount": 2, "unit": "seconds" })),
+        ("wait", json!({ "amount": 3, "unit": "seconds" })),
         ("set", json!({ "fields": { "a": 1 } })),
     ]);
     let workflow = api.workflow_with("Waits", operations).await;
@@ -136,11 +136,11 @@ async fn streams_that_are_well_live_on() {
 async fn an_answer_is_waited_for_however_long_it_takes() {
     let flags = [
         "--write-timeout-ms",
-        "500",
+        "1000",
         "--idle-timeout-ms",
-        "500",
+        "1000",
         "--header-timeout-ms",
-        "500",
+        "1000",
     ];
     let server = server(&flags).await;
     let api = server.first_api();
@@ -149,7 +149,7 @@ async fn an_answer_is_waited_for_however_long_it_takes() {
             "webhook_trigger",
             json!({ "method": "POST", "responseMode": "last_node" }),
         ),
-        ("wait", json!({ "amount": 2, "unit": "seconds" })),
+        ("wait", json!({ "amount": 3, "unit": "seconds" })),
         ("set", json!({ "fields": { "a": 1 } })),
     ]);
     let workflow = api.workflow_with("Answers late", operations).await;

@@ -8,7 +8,7 @@ use super::{Door, assert_well, server, soon};
 
 #[tokio::test]
 async fn further_streams_are_refused() {
-    let server = server(&["--http2-max-streams", "2"]).await;
+    let server = server(&["--http2-max-streams", "2", "--grpc-max-streams", "2"]).await;
     for door in Door::BOTH {
         let mut connection = FrameConnection::open(door.address(&server), &[]).await.unwrap();
         let settings = soon(connection.receive_kind(kind::SETTINGS)).await.unwrap();
@@ -32,23 +32,27 @@ async fn further_streams_are_refused() {
     assert_well(&server).await;
 }
 
+/// Heads of so many streams, and what follows each of them.
+fn each(door: Door, count: usize, follows: impl Fn(u32) -> Frame) -> Vec<Frame> {
+    let streams = (0..).map(|number| 2 * number + 1).take(count);
+    let pair = |stream| [door.head(stream), follows(stream)];
+    streams.flat_map(pair).collect()
+}
+
 #[tokio::test]
 async fn clients_that_give_up_what_they_ask_for_are_calmed() {
     let server = server(&[]).await;
     for door in Door::BOTH {
         let mut connection = FrameConnection::open(door.address(&server), &[]).await.unwrap();
-        let streams = (0..).map(|number| 2 * number + 1);
-        let frames: Vec<Frame> = streams
-            .take(2_000)
-            .flat_map(|stream| [door.head(stream), Frame::reset(stream)])
-            .collect();
-        // The server may have closed before all are sent.
-        drop(connection.send(&frames).await);
-        let goodbye = soon(connection.receive_kind(kind::GOAWAY)).await;
-        if let Some(goodbye) = goodbye {
-            assert_eq!(goodbye.number(4), Some(ENHANCE_YOUR_CALM), "{door:?}");
+        connection.send(&each(door, 40, Frame::reset)).await.unwrap();
+        let goodbye = soon(connection.receive_kind(kind::GOAWAY)).await.unwrap();
+        assert_eq!(goodbye.number(4), Some(ENHANCE_YOUR_CALM), "{door:?}");
+        for _ in 0..20 {
+            let mut connection = FrameConnection::open(door.address(&server), &[]).await.unwrap();
+            // The server may have closed before all are sent.
+            drop(connection.send(&each(door, 1_000, Frame::reset)).await);
+            while soon(connection.receive()).await.is_some() {}
         }
-        while soon(connection.receive()).await.is_some() {}
         assert_well(&server).await;
     }
 }
@@ -58,18 +62,9 @@ async fn clients_that_keep_making_errors_are_calmed() {
     let server = server(&["--http2-max-error-resets", "10"]).await;
     for door in Door::BOTH {
         let mut connection = FrameConnection::open(door.address(&server), &[]).await.unwrap();
-        // Each asks for a window of nothing, which the server answers with a reset.
-        let streams = (0..).map(|number| 2 * number + 1);
-        let frames: Vec<Frame> = streams
-            .take(100)
-            .flat_map(|stream| {
-                [
-                    door.head(stream),
-                    Frame::of(kind::WINDOW_UPDATE, 0, stream, vec![0; 4]),
-                ]
-            })
-            .collect();
-        drop(connection.send(&frames).await);
+        // Each opens a window wider than there may be, which the server answers with a reset.
+        let too_wide = |stream| Frame::of(kind::WINDOW_UPDATE, 0, stream, vec![127, 255, 255, 255]);
+        connection.send(&each(door, 40, too_wide)).await.unwrap();
         let goodbye = soon(connection.receive_kind(kind::GOAWAY)).await.unwrap();
         assert_eq!(goodbye.number(4), Some(ENHANCE_YOUR_CALM), "{door:?}");
         assert_well(&server).await;
