@@ -86,9 +86,8 @@ async fn assert_well(server: &Server) {
 }
 
 async fn health_over_rest(server: &Server) -> bool {
-    let answer = server
-        .api(None)
-        .try_send(Method::GET, "/healthz", &[], Bytes::new());
+    let api = server.api(None);
+    let answer = api.try_send(Method::GET, "/healthz", &[], Bytes::new());
     answer.await.is_ok_and(|answer| answer.status == 200)
 }
 
