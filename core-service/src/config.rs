@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use ipnet::IpNet;
+use server::Limits;
 use wire::api_key::is_region;
 
 use crate::admin::AdminCommand;
@@ -145,6 +146,19 @@ pub struct ServeOptions {
     /// Whether to believe X-Forwarded-For, behind a proxy of your own.
     #[arg(long, env = "SWITCHYARD_TRUST_PROXY")]
     pub trust_proxy: bool,
+    /// Largest message that gRPC clients may send, in bytes; a webhook's call may have 64 MiB.
+    #[arg(long, env = "SWITCHYARD_MESSAGE_LIMIT", value_name = "BYTES", default_value_t = 4 << 20)]
+    pub message_limit: usize,
+    /// Largest message that gRPC clients are sent, in bytes.
+    #[arg(long, env = "SWITCHYARD_ANSWER_LIMIT", value_name = "BYTES", default_value_t = 256 << 20)]
+    pub answer_limit: usize,
+    /// Most requests at a time on one gRPC connection, which may be that of a facade with all its clients.
+    #[arg(long, env = "SWITCHYARD_GRPC_MAX_STREAMS", value_name = "COUNT", default_value_t = 8_192,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub grpc_max_streams: u32,
+    /// What clients may ask of the listeners.
+    #[command(flatten)]
+    pub limits: Limits,
     /// How long, in milliseconds, a silent node keeps its runs before others take them over.
     #[arg(long, env = "SWITCHYARD_LEASE_MS", value_name = "MS", default_value_t = 10_000,
         value_parser = clap::value_parser!(u64).range(1_000..=600_000))]
@@ -307,6 +321,43 @@ mod tests {
             panic!("serve is a command");
         };
         assert_eq!(serve.region, "eu1");
+    }
+
+    #[test]
+    fn limits_are_options_like_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("switchyard.toml");
+        std::fs::write(&path, "max-connections = 7\nbody-timeout-ms = 250\n").unwrap();
+        let line = read(&["--config", path.to_str().unwrap(), "--max-requests", "9"]).unwrap();
+        let limits = line.serve.limits;
+        assert_eq!((limits.max_connections, limits.max_requests), (7, 9));
+        assert_eq!(limits.body_timeout.as_millis(), 250);
+        assert_eq!(limits.header_timeout, Limits::default().header_timeout);
+        for wrong in [
+            ["--max-connections", "0"],
+            ["--idle-timeout-ms", "0"],
+            ["--max-header-bytes", "100"],
+        ] {
+            assert!(read(&wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn each_limit_is_documented_with_its_default() {
+        let document = include_str!("../../docs/limits.md");
+        let command = Limits::augment_args(clap::Command::new("limits"));
+        for flag in command.get_arguments() {
+            let name = format!("--{}", flag.get_long().unwrap());
+            let line = document
+                .lines()
+                .find(|line| line.starts_with('|') && line.contains(&name));
+            let line = line.unwrap_or_else(|| panic!("docs/limits.md has no row for {name}"));
+            let default = flag.get_default_values()[0].to_str().unwrap();
+            assert!(
+                line.replace(',', "").contains(default),
+                "{name} is {default}: {line}"
+            );
+        }
     }
 
     #[test]

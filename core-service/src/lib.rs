@@ -17,6 +17,7 @@ pub mod form;
 pub mod functions;
 pub mod id;
 pub mod javascript;
+pub mod listener;
 pub mod metrics;
 pub mod nodes;
 pub mod operations;
@@ -38,10 +39,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use server::Options;
 use tokio::net::TcpListener;
 use tonic::service::Routes;
-use tonic::transport::server::TcpIncoming;
-use tonic::transport::{Identity, Server, ServerTlsConfig};
 use tower::Layer as _;
 
 use crate::auth::{Access, AccessLayer, Gate};
@@ -59,13 +59,13 @@ use crate::people::People;
 use crate::retention::{Retention, RetentionConfig};
 use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
 use crate::sandbox::{Sandbox, SandboxConfig, SandboxError};
-use crate::services::{Services, WebhookTargets};
+use crate::services::{MessageLimits, Services, WebhookTargets};
 use crate::store::{Store, StoreError};
 use crate::triggers::{Triggers, WorkflowCalls};
 use crate::variables::{Variables, WithVariables};
 
-/// How often a quiet gRPC connection is asked whether it lives.
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// Largest question that reflection is asked.
+const MAX_QUESTION_BYTES: usize = 64 << 10;
 
 /// A running core.
 #[derive(Clone)]
@@ -99,9 +99,6 @@ pub enum OpenError {
     /// gRPC reflection.
     #[error("the descriptors cannot be served")]
     Reflection(#[from] tonic_reflection::server::Error),
-    /// A listener.
-    #[error("gRPC cannot be served")]
-    Transport(#[from] tonic::transport::Error),
 }
 
 impl Core {
@@ -173,6 +170,10 @@ impl Core {
             hasher: secrets.hasher,
             region: options.region.as_str().into(),
             base_url,
+            messages: MessageLimits {
+                received: options.message_limit,
+                sent: options.answer_limit,
+            },
         };
         let health = Health::new().await;
         let routes = with_reflection(services.routes().add_service(health.service()))?;
@@ -206,25 +207,13 @@ impl Core {
     }
 
     /// Serves gRPC until the shutdown comes and what is in flight is done.
-    ///
-    /// # Errors
-    /// When the certificate cannot be used or the listener fails.
     pub async fn serve_grpc(
         &self,
         listener: TcpListener,
-        certificate: Option<(Vec<u8>, Vec<u8>)>,
+        options: Options,
         shutdown: impl Future<Output = ()>,
-    ) -> Result<(), OpenError> {
-        let mut server = Server::builder()
-            .http2_keepalive_interval(Some(KEEP_ALIVE))
-            .tcp_nodelay(true);
-        if let Some((certificate, key)) = certificate {
-            server =
-                server.tls_config(ServerTlsConfig::new().identity(Identity::from_pem(certificate, key)))?;
-        }
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-        let router = server.layer(self.access.clone()).add_routes(self.routes.clone());
-        Ok(router.serve_with_incoming_shutdown(incoming, shutdown).await?)
+    ) {
+        listener::serve(listener, self.service(), options, shutdown).await;
     }
 
     /// Whether the core cannot go on.
@@ -267,7 +256,16 @@ fn with_reflection(routes: Routes) -> Result<Routes, tonic_reflection::server::E
             .register_encoded_file_descriptor_set(contract::DESCRIPTORS)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
+    // What is asked on one stream is no request of its own, so its memory is bounded here.
     Ok(routes
-        .add_service(builder().build_v1()?)
-        .add_service(builder().build_v1alpha()?))
+        .add_service(
+            builder()
+                .build_v1()?
+                .max_decoding_message_size(MAX_QUESTION_BYTES),
+        )
+        .add_service(
+            builder()
+                .build_v1alpha()?
+                .max_decoding_message_size(MAX_QUESTION_BYTES),
+        ))
 }

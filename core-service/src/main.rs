@@ -71,7 +71,11 @@ async fn serve(options: ServeOptions) -> Result<(), Box<dyn Error>> {
     log_to_stderr(&options)?;
     let (core, first_key) = Core::open(&options).await?;
     let shutdown = shutdown(&core)?;
-    let certificate = certificate(&options)?;
+    let listening = server::Options {
+        tls: tls(&options)?,
+        drain_timeout: DRAIN_REQUESTS,
+        ..server::Options::new(options.limits.clone())
+    };
     let grpc_listener = listen(options.grpc_listen).await?;
     let rest_listener = if options.no_rest {
         None
@@ -86,64 +90,36 @@ async fn serve(options: ServeOptions) -> Result<(), Box<dyn Error>> {
         wait(shutdown.clone()).await;
         core.announce_shutdown().await;
     };
-    let grpc = core.serve_grpc(grpc_listener, certificate.clone(), wait(shutdown.clone()));
-    let rest = serve_rest(
-        &core,
-        &options,
-        rest_listener,
-        certificate,
-        wait(shutdown.clone()),
-    );
-    let (served, rest_served, ()) = tokio::join!(bounded(grpc, shutdown.clone()), rest, announce);
+    let mut for_grpc = listening.clone();
+    for_grpc.limits.http2_max_streams = options.grpc_max_streams;
+    let grpc = core.serve_grpc(grpc_listener, for_grpc, wait(shutdown.clone()));
+    let rest = serve_rest(&core, &options, rest_listener, listening, wait(shutdown.clone()));
+    tokio::join!(grpc, rest, announce);
     core.drain(DRAIN_RUNS).await;
     tracing::info!("stopped");
-    served?;
-    rest_served?;
     match core.is_broken() {
         true => Err("a worker of the runtime panicked; the log says which".into()),
         false => Ok(()),
     }
 }
 
-/// Serves gRPC, but after the shutdown no longer than requests may take: a stream may never end by itself.
-async fn bounded(
-    grpc: impl Future<Output = Result<(), core_service::OpenError>>,
-    shutdown: watch::Receiver<bool>,
-) -> Result<(), core_service::OpenError> {
-    tokio::select! {
-        served = grpc => served,
-        () = async { wait(shutdown).await; tokio::time::sleep(DRAIN_REQUESTS).await } => Ok(()),
-    }
-}
-
-type Certificate = Option<(Vec<u8>, Vec<u8>)>;
-
 async fn serve_rest(
     core: &Core,
     options: &ServeOptions,
     listener: Option<TcpListener>,
-    certificate: Certificate,
+    listening: server::Options,
     shutdown: impl Future<Output = ()>,
-) -> Result<(), Box<dyn Error>> {
-    let Some(listener) = listener else { return Ok(()) };
+) {
+    let Some(listener) = listener else { return };
     let config = FacadeConfig {
         body_limit: options.body_limit,
         webhook_body_limit: options.webhook_body_limit,
         trust_forwarded_for: options.trust_proxy,
         ..FacadeConfig::default()
     };
-    let tls = certificate
-        .map(|(certificate, key)| rest_facade::tls_from_pem(&certificate, &key))
-        .transpose()?;
-    let serve_options = rest_facade::ServeOptions {
-        tls,
-        drain_timeout: DRAIN_REQUESTS,
-        ..Default::default()
-    };
     let router =
         rest_facade::router(CoreService::in_process(core.service()), config).merge(core.operations());
-    rest_facade::serve(listener, router, serve_options, shutdown).await;
-    Ok(())
+    rest_facade::serve(listener, router, listening, shutdown).await;
 }
 
 async fn listen(address: std::net::SocketAddr) -> Result<TcpListener, String> {
@@ -152,10 +128,10 @@ async fn listen(address: std::net::SocketAddr) -> Result<TcpListener, String> {
         .map_err(|error| format!("cannot listen on {address}: {error}"))
 }
 
-fn certificate(options: &ServeOptions) -> Result<Certificate, String> {
+fn tls(options: &ServeOptions) -> Result<Option<server::Tls>, Box<dyn Error>> {
     let read = |path: &Path| std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
     match (&options.tls_certificate, &options.tls_key) {
-        (Some(certificate), Some(key)) => Ok(Some((read(certificate)?, read(key)?))),
+        (Some(certificate), Some(key)) => Ok(Some(server::tls_from_pem(&read(certificate)?, &read(key)?)?)),
         _ => Ok(None),
     }
 }

@@ -6,12 +6,12 @@ use axum::http::request::Parts;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use server::Closing;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 
 use crate::FacadeConfig;
-use crate::server::Closing;
 use crate::transcode::{AnswerError, OutgoingEvent};
 
 /// Events that wait for a slow reader before the core waits.

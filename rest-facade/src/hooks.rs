@@ -12,11 +12,11 @@ use contract::v1::{ReceiveWebhookRequest, ReceiveWebhookResponse};
 use prost::Message;
 
 use crate::Facade;
+use crate::body::limited;
 use crate::call::Call;
 use crate::metadata;
 use crate::raw;
 use crate::request_id;
-use crate::routes::limited;
 use crate::status::Failure;
 
 /// Where webhooks are mounted; their URLs are `{base_url}/hooks/{id}`.
@@ -42,13 +42,7 @@ pub(crate) fn routes(facade: &Arc<Facade>) -> Router {
 
 async fn receive(facade: &Facade, webhook_id: &str, parts: &Parts, body: Body) -> Result<Response, Failure> {
     let config = &facade.config;
-    let body = limited(
-        &parts.headers,
-        body,
-        config.webhook_body_limit,
-        config.body_timeout,
-    )
-    .await?;
+    let body = limited(&parts.headers, body, config.webhook_body_limit).await?;
     let request = ReceiveWebhookRequest {
         webhook_id: webhook_id.to_owned(),
         method: parts.method.as_str().to_owned(),

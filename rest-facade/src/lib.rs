@@ -7,17 +7,18 @@
 //! Deliberately absent: authentication, rate limits, validation of values and every other rule of the domain. They are
 //! the core's, so that no way in passes them by.
 
+mod body;
 mod call;
 mod core;
 mod events;
 mod hooks;
+mod listener;
 mod metadata;
 pub mod openapi;
 mod pages;
 mod raw;
 mod request_id;
 mod routes;
-mod server;
 mod status;
 mod transcode;
 
@@ -28,9 +29,9 @@ use axum::Router;
 
 pub use crate::core::{ConnectError, CoreService, CoreTls};
 pub use crate::hooks::HOOKS_PATH;
+pub use crate::listener::serve;
 pub use crate::request_id::RequestId;
 pub use crate::routes::MatchedRoute;
-pub use crate::server::{PeerAddress, ServeOptions, TlsError, serve, tls_from_pem};
 
 /// What operators can set of the facade.
 #[derive(Debug, Clone)]
@@ -39,8 +40,6 @@ pub struct FacadeConfig {
     pub body_limit: usize,
     /// Largest body of a webhook call, in bytes.
     pub webhook_body_limit: usize,
-    /// How long a client may take to send a body.
-    pub body_timeout: Duration,
     /// Whether `X-Forwarded-For` of a request tells the client's address; true only behind a proxy that sets it.
     pub trust_forwarded_for: bool,
     /// How long the core may take for one answer; event streams are not limited.
@@ -54,7 +53,6 @@ impl Default for FacadeConfig {
         Self {
             body_limit: 1024 * 1024,
             webhook_body_limit: 5 * 1024 * 1024,
-            body_timeout: Duration::from_secs(60),
             trust_forwarded_for: false,
             // Longer than the default time-out of a node, which an endpoint may wait for.
             call_timeout: Duration::from_secs(310),

@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
-use rest_facade::{CoreService, CoreTls, FacadeConfig, ServeOptions};
+use rest_facade::{CoreService, CoreTls, FacadeConfig};
+use server::{Limits, Options};
 use tikv_jemallocator::Jemalloc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -55,12 +56,8 @@ struct Arguments {
     /// Seconds a core may take for an answer.
     #[arg(long, env = "SWITCHYARD_CALL_TIMEOUT_S", default_value_t = FacadeConfig::default().call_timeout.as_secs())]
     call_timeout_s: u64,
-    /// Seconds a client may take for a request's head, and a connection may idle.
-    #[arg(long, env = "SWITCHYARD_HEADER_TIMEOUT_S", default_value_t = ServeOptions::default().header_timeout.as_secs())]
-    header_timeout_s: u64,
-    /// Most connections at a time.
-    #[arg(long, env = "SWITCHYARD_MAX_CONNECTIONS", default_value_t = ServeOptions::default().max_connections)]
-    max_connections: u32,
+    #[command(flatten)]
+    limits: Limits,
     /// Which log lines: a level, or directives such as `info,rest_facade=debug`.
     #[arg(long, env = "SWITCHYARD_LOG", default_value = "info")]
     log: String,
@@ -113,11 +110,9 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
         call_timeout: Duration::from_secs(arguments.call_timeout_s),
         ..FacadeConfig::default()
     };
-    let options = ServeOptions {
+    let options = Options {
         tls: server_tls(&arguments)?,
-        max_connections: arguments.max_connections,
-        header_timeout: Duration::from_secs(arguments.header_timeout_s),
-        ..ServeOptions::default()
+        ..Options::new(arguments.limits.clone())
     };
     let shutdown = termination()?;
     let listener = TcpListener::bind(arguments.listen)
@@ -139,14 +134,12 @@ fn connect(arguments: &Arguments) -> Result<CoreService, Box<dyn Error>> {
     Ok(CoreService::connect(addresses, &tls)?)
 }
 
-fn server_tls(arguments: &Arguments) -> Result<ServerTls, Box<dyn Error>> {
+fn server_tls(arguments: &Arguments) -> Result<Option<server::Tls>, Box<dyn Error>> {
     let (Some(certificate), Some(key)) = (&arguments.tls_certificate, &arguments.tls_key) else {
         return Ok(None);
     };
-    Ok(Some(rest_facade::tls_from_pem(&read(certificate)?, &read(key)?)?))
+    Ok(Some(server::tls_from_pem(&read(certificate)?, &read(key)?)?))
 }
-
-type ServerTls = Option<std::sync::Arc<tokio_rustls::rustls::ServerConfig>>;
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))

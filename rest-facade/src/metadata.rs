@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use axum::http::request::Parts;
 use http::header::{ALLOW, AUTHORIZATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use server::PeerAddress;
 use tonic::metadata::MetadataMap;
 
 use crate::FacadeConfig;
 use crate::request_id;
-use crate::server::PeerAddress;
 
 /// The address of the caller, for the core's audit.
 const CLIENT_IP: HeaderName = HeaderName::from_static("x-client-ip");

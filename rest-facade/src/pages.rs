@@ -7,11 +7,11 @@ use prost::Message;
 use tonic::Status;
 
 use crate::Facade;
+use crate::body::limited;
 use crate::call::Call;
 use crate::metadata;
 use crate::raw;
 use crate::request_id;
-use crate::routes::limited;
 use crate::status::Failure;
 
 /// gRPC path of the method that serves them.
@@ -32,7 +32,7 @@ pub(crate) async fn serve(facade: &Facade, request: Request) -> Response {
 async fn forward(facade: &Facade, request: Request) -> Result<Response, Failure> {
     let config = &facade.config;
     let (parts, body) = request.into_parts();
-    let body = limited(&parts.headers, body, config.body_limit, config.body_timeout).await?;
+    let body = limited(&parts.headers, body, config.body_limit).await?;
     let request = ServePageRequest {
         method: parts.method.as_str().to_owned(),
         path: parts.uri.path().to_owned(),

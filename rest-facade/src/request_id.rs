@@ -3,7 +3,7 @@
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::Response;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The header, and the metadata key, that carries it.
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -17,8 +17,8 @@ pub struct RequestId(HeaderValue);
 
 impl RequestId {
     /// The caller's id when it is 1 to 128 visible ASCII characters, else a new one.
-    fn of(request: &Request) -> Self {
-        let mut given = request.headers().get_all(HEADER).iter();
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let mut given = headers.get_all(HEADER).iter();
         match (given.next(), given.next()) {
             (Some(id), None) if is_fine(id) => Self(id.clone()),
             _ => Self::new(),
@@ -48,7 +48,7 @@ fn is_fine(id: &HeaderValue) -> bool {
 
 /// Gives the request its id and the response the same.
 pub(crate) async fn assign(mut request: Request, next: Next) -> Response {
-    let id = RequestId::of(&request);
+    let id = RequestId::of(request.headers());
     request.extensions_mut().insert(id.clone());
     let mut response = next.run(request).await;
     response.headers_mut().insert(HEADER, id.0);

@@ -1,7 +1,6 @@
 //! The generated routes, all served by one handler.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -13,10 +12,11 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use bytes::Bytes;
 use contract::rest::Route;
 use contract::v1::{ErrorDetail, ErrorReason};
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 
+use crate::Facade;
+use crate::body::json_body;
 use crate::call::Call;
 use crate::events;
 use crate::metadata;
@@ -24,11 +24,6 @@ use crate::pages;
 use crate::request_id;
 use crate::status::{Failure, JSON};
 use crate::transcode::{self, AnswerError, Incoming, Outgoing, OutgoingEvent};
-use crate::{Facade, FacadeConfig};
-
-/// How long, and how far, a body that is refused is read on.
-const LINGER: Duration = Duration::from_secs(5);
-const LINGER_BYTES: usize = 64 << 20;
 
 /// The route that answered: an extension of the response, for whoever measures.
 #[derive(Debug, Clone, Copy)]
@@ -163,7 +158,7 @@ impl Endpoint {
         body: Body,
     ) -> Result<Bytes, Failure> {
         let body = match self.has_body {
-            true => json_body(&parts.headers, body, &facade.config).await?,
+            true => json_body(&parts.headers, body, facade.config.body_limit).await?,
             false => Bytes::new(),
         };
         let Ok(path) = path else {
@@ -218,78 +213,4 @@ impl Endpoint {
         response.headers_mut().insert(CONTENT_TYPE, JSON);
         response
     }
-}
-
-/// Reads a JSON body up to a limit.
-async fn json_body(headers: &HeaderMap, body: Body, config: &FacadeConfig) -> Result<Bytes, Failure> {
-    let body = limited(headers, body, config.body_limit, config.body_timeout).await?;
-    if body.is_empty() || is_json(headers) {
-        return Ok(body);
-    }
-    Err(Failure::new(
-        ErrorReason::UnsupportedMediaType,
-        "The body must be JSON: send Content-Type application/json, without Content-Encoding.",
-    ))
-}
-
-/// Reads a body up to a limit and for a time; one that says it is larger is not read at all.
-pub(crate) async fn limited(
-    headers: &HeaderMap,
-    body: Body,
-    limit: usize,
-    time: Duration,
-) -> Result<Bytes, Failure> {
-    let too_large = || {
-        Failure::new(
-            ErrorReason::PayloadTooLarge,
-            format!("The body is larger than {limit} bytes; send less."),
-        )
-    };
-    let incomplete = |message: &str| {
-        Failure::invalid(vec![ErrorDetail {
-            path: String::new(),
-            message: message.to_owned(),
-        }])
-    };
-    let length = headers
-        .get(CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok()?.parse().ok());
-    if length.is_some_and(|length: u64| length > limit as u64) {
-        tokio::spawn(linger(body));
-        return Err(too_large());
-    }
-    match tokio::time::timeout(time, Limited::new(body, limit).collect()).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(_)) => Err(incomplete("has a body that ended early")),
-        Err(_) => Err(incomplete("has a body that did not arrive in time")),
-    }
-}
-
-/// Reads on for a while after an answer: a connection that closes while the client still writes takes the answer away.
-async fn linger(mut body: Body) {
-    let mut left = LINGER_BYTES;
-    let discard = async {
-        while let Some(Ok(frame)) = body.frame().await {
-            let length = frame.data_ref().map_or(0, Bytes::len);
-            match left.checked_sub(length) {
-                Some(rest) => left = rest,
-                None => return,
-            }
-        }
-    };
-    // A client that takes longer has had its chance.
-    let _ = tokio::time::timeout(LINGER, discard).await;
-}
-
-/// Whether a body is `application/json`, or does not say what it is.
-fn is_json(headers: &HeaderMap) -> bool {
-    let text = |name| {
-        headers
-            .get(name)
-            .map(|value: &http::HeaderValue| value.to_str().unwrap_or("?"))
-    };
-    let encoded = text(CONTENT_ENCODING).is_some_and(|encoding| !encoding.eq_ignore_ascii_case("identity"));
-    let media_type = text(CONTENT_TYPE).map(|value| value.split(';').next().unwrap_or_default().trim());
-    !encoded && media_type.is_none_or(|media_type| media_type.eq_ignore_ascii_case("application/json"))
 }

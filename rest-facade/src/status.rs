@@ -15,7 +15,7 @@ use crate::request_id::RequestId;
 /// Media type of every JSON answer.
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Seconds to wait when the core cannot be reached and nobody says how long.
+/// Seconds to wait when nobody says how long.
 const UNAVAILABLE_RETRY_S: i64 = 1;
 
 /// A request that is refused or failed, before it is an HTTP answer.
@@ -56,6 +56,14 @@ impl Failure {
         Self {
             details: details.into(),
             ..Self::new(ErrorReason::ValidationError, message)
+        }
+    }
+
+    /// With the advice to come again soon.
+    pub fn retry_soon(self) -> Self {
+        Self {
+            retry_after_s: Some(UNAVAILABLE_RETRY_S),
+            ..self
         }
     }
 

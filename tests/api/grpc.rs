@@ -2,6 +2,7 @@
 
 use bytes::{Buf, BufMut};
 use http::uri::PathAndQuery;
+use tokio_stream::Stream;
 use tonic::client::Grpc;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::Channel;
@@ -14,14 +15,24 @@ pub(crate) async fn call(
     key: &str,
     message: Vec<u8>,
 ) -> Result<Vec<u8>, Status> {
+    call_with(channel, path, key, tokio_stream::once(message)).await
+}
+
+/// As [`call`], with as many messages as come, whatever the method takes.
+pub(crate) async fn call_with(
+    channel: Channel,
+    path: &str,
+    key: &str,
+    messages: impl Stream<Item = Vec<u8>> + Send + 'static,
+) -> Result<Vec<u8>, Status> {
     let mut grpc = Grpc::new(channel);
     grpc.ready().await.unwrap();
-    let mut request = Request::new(message);
+    let mut request = Request::new(messages);
     let authorization = format!("Bearer {key}").parse().unwrap();
     request.metadata_mut().insert("authorization", authorization);
     let path = PathAndQuery::try_from(path).unwrap();
     // A single answer is a stream of one.
-    let answers = grpc.server_streaming(request, path, Bytes).await?;
+    let answers = grpc.streaming(request, path, Bytes).await?;
     let first = answers.into_inner().message().await?;
     Ok(first.unwrap_or_default())
 }

@@ -42,6 +42,7 @@ mod folder;
 mod function;
 mod grpc;
 mod invitation;
+mod listener;
 mod member;
 mod operations;
 mod poll;

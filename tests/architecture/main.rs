@@ -47,6 +47,7 @@ const RULES: &[Rule] = &[
             "auth/",
             "error.rs",
             "lib.rs",
+            "listener.rs",
             "main.rs",
             "admin.rs",
             "operations.rs",
@@ -74,7 +75,14 @@ const RULES: &[Rule] = &[
         says: "permissions are no matter of the runtime, the store or the nodes",
         word: r"\bcrate::(\{[^}]*)?auth\b",
         folder: "core-service/src",
-        allowed: &["services/", "auth/", "lib.rs", "bootstrap.rs", "config.rs"],
+        allowed: &[
+            "services/",
+            "auth/",
+            "lib.rs",
+            "listener.rs",
+            "bootstrap.rs",
+            "config.rs",
+        ],
     },
     Rule {
         says: "the store knows neither who drives runs nor what nodes do",
@@ -111,6 +119,12 @@ const RULES: &[Rule] = &[
         word: r"\bstd::(time|fs|net|thread|process)\b|\b(async|await|tokio|SystemTime|Instant)\b",
         folder: "core-service/engine/src",
         allowed: &["expression/reference.rs"],
+    },
+    Rule {
+        says: "connections are the server's",
+        word: r"\bTcpListener\b.*\baccept\b|\.accept\(\)|\bserve_connection\b|\baxum::serve\b|\btransport::Server\b",
+        folder: "core-service/src",
+        allowed: &["outbound/"],
     },
     Rule {
         says: "the facade knows the contract, not the core",
@@ -193,10 +207,27 @@ fn the_facade_does_not_know_the_core() {
 }
 
 #[test]
+fn the_server_knows_nothing_above_http() {
+    let tree = dependencies("server");
+    assert!(tree.contains("hyper"), "the tree is not the server's: {tree:?}");
+    for absent in [
+        "axum",
+        "tonic",
+        "contract",
+        "core-service",
+        "rest-facade",
+        "engine",
+        "sqlx",
+    ] {
+        assert!(!tree.contains(absent), "the server depends on {absent}");
+    }
+}
+
+#[test]
 fn the_contract_depends_on_none_of_its_users() {
     let tree = dependencies("contract");
     assert!(tree.contains("prost"), "the tree is not the contract's: {tree:?}");
-    for absent in ["core-service", "rest-facade", "engine", "sqlx", "axum"] {
+    for absent in ["core-service", "rest-facade", "server", "engine", "sqlx", "axum"] {
         assert!(!tree.contains(absent), "the contract depends on {absent}");
     }
 }
@@ -223,6 +254,7 @@ fn each_file_says_what_it_is_for_and_is_one_thing() {
         "core-service/engine/src",
         "core-service/wire/src",
         "rest-facade/src",
+        "server/src",
         "tests",
         "benches",
     ];
@@ -247,7 +279,7 @@ fn each_file_says_what_it_is_for_and_is_one_thing() {
 fn the_map_names_files_that_exist() {
     let root = Path::new(ROOT);
     let named = Regex::new(r"`([\w/]+\.(?:rs|proto))`").unwrap();
-    let mut files: Vec<String> = ["core-service", "rest-facade", "tests"]
+    let mut files: Vec<String> = ["core-service", "rest-facade", "server", "tests"]
         .iter()
         .flat_map(|folder| {
             let sources = rust_sources(&root.join(folder));

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use contract::access::Method;
 use contract::v1::ErrorReason;
 use http::{HeaderMap, HeaderValue, Request, Response};
+use server::PeerAddress;
 use tonic::body::Body;
-use tonic::transport::server::{TcpConnectInfo, TlsConnectInfo};
 use tower::{Layer, Service};
 use tracing::Instrument as _;
 
@@ -176,11 +176,8 @@ fn client_ip(request: &Request<Body>) -> Option<String> {
     if let Some(named) = named.and_then(|value| value.to_str().ok()) {
         return Some(named.to_owned());
     }
-    let extensions = request.extensions();
-    let plain = extensions.get::<TcpConnectInfo>();
-    let over_tls = || Some(extensions.get::<TlsConnectInfo<TcpConnectInfo>>()?.get_ref());
-    let address = plain.or_else(over_tls)?.remote_addr()?;
-    Some(address.ip().to_string())
+    let PeerAddress(peer) = request.extensions().get()?;
+    Some(peer.ip().to_string())
 }
 
 /// The deadline that `grpc-timeout` asks for: up to eight digits and a unit.

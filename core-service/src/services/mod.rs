@@ -89,6 +89,17 @@ pub struct Services {
     pub region: Arc<str>,
     /// What webhook URLs begin with.
     pub base_url: Arc<str>,
+    /// How large messages may be.
+    pub messages: MessageLimits,
+}
+
+/// The largest messages, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct MessageLimits {
+    /// That callers may send; a webhook's call may be larger.
+    pub received: usize,
+    /// That callers are sent.
+    pub sent: usize,
 }
 
 impl Services {
@@ -114,30 +125,45 @@ impl Services {
         use contract::v1::webhook_service_server::WebhookServiceServer;
         use contract::v1::workflow_service_server::WorkflowServiceServer;
 
-        Routes::new(WorkflowServiceServer::new(workflow::Workflows::new(self)))
-            .add_service(RunServiceServer::new(run::Runs::new(self)))
-            .add_service(HumanRequestServiceServer::new(human_request::HumanRequests::new(
-                self,
-            )))
-            .add_service(WebhookServiceServer::new(webhook::Webhooks::new(self)))
+        let MessageLimits { received, sent } = self.messages;
+        macro_rules! limited {
+            ($server:ident, $service:expr) => {
+                $server::new($service)
+                    .max_decoding_message_size(received)
+                    .max_encoding_message_size(sent)
+            };
+        }
+        Routes::new(limited!(WorkflowServiceServer, workflow::Workflows::new(self)))
+            .add_service(limited!(RunServiceServer, run::Runs::new(self)))
+            .add_service(limited!(
+                HumanRequestServiceServer,
+                human_request::HumanRequests::new(self)
+            ))
+            .add_service(limited!(WebhookServiceServer, webhook::Webhooks::new(self)))
             .add_service(
-                WebhookIngressServiceServer::new(ingress::WebhookIngress::new(self))
-                    .max_decoding_message_size(ingress::MAX_MESSAGE_BYTES),
+                limited!(WebhookIngressServiceServer, ingress::WebhookIngress::new(self))
+                    .max_decoding_message_size(received.max(ingress::MAX_MESSAGE_BYTES)),
             )
-            .add_service(VariableServiceServer::new(variable::Variables::new(self)))
-            .add_service(TeamServiceServer::new(team::Teams::new(self)))
-            .add_service(FolderServiceServer::new(folder::Folders::new(self)))
-            .add_service(TagServiceServer::new(tag::Tags::new(self)))
-            .add_service(MemberServiceServer::new(member::Members::new(self)))
-            .add_service(PageServiceServer::new(page::Pages::new(self)))
-            .add_service(InvitationServiceServer::new(invitation::Invitations::new(self)))
-            .add_service(ActivityServiceServer::new(activity::ActivityFeed::new(self)))
-            .add_service(CatalogServiceServer::new(catalog::Catalog::new(self)))
-            .add_service(AdminServiceServer::new(admin::Admin::new(self)))
-            .add_service(CredentialServiceServer::new(credential::Credentials::new(self)))
-            .add_service(DatabaseServiceServer::new(database::Databases::new(self)))
-            .add_service(StructureServiceServer::new(structure::Structures::new(self)))
-            .add_service(FunctionServiceServer::new(function::Functions::new(self)))
+            .add_service(limited!(VariableServiceServer, variable::Variables::new(self)))
+            .add_service(limited!(TeamServiceServer, team::Teams::new(self)))
+            .add_service(limited!(FolderServiceServer, folder::Folders::new(self)))
+            .add_service(limited!(TagServiceServer, tag::Tags::new(self)))
+            .add_service(limited!(MemberServiceServer, member::Members::new(self)))
+            .add_service(limited!(PageServiceServer, page::Pages::new(self)))
+            .add_service(limited!(
+                InvitationServiceServer,
+                invitation::Invitations::new(self)
+            ))
+            .add_service(limited!(ActivityServiceServer, activity::ActivityFeed::new(self)))
+            .add_service(limited!(CatalogServiceServer, catalog::Catalog::new(self)))
+            .add_service(limited!(AdminServiceServer, admin::Admin::new(self)))
+            .add_service(limited!(
+                CredentialServiceServer,
+                credential::Credentials::new(self)
+            ))
+            .add_service(limited!(DatabaseServiceServer, database::Databases::new(self)))
+            .add_service(limited!(StructureServiceServer, structure::Structures::new(self)))
+            .add_service(limited!(FunctionServiceServer, function::Functions::new(self)))
     }
 }
 

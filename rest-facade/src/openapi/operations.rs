@@ -27,7 +27,11 @@ const COMMON: [ErrorReason; 11] = [
 ];
 
 /// Errors that each method with a body can answer besides.
-const OF_BODIES: [ErrorReason; 2] = [ErrorReason::PayloadTooLarge, ErrorReason::UnsupportedMediaType];
+const OF_BODIES: [ErrorReason; 3] = [
+    ErrorReason::RequestTimeout,
+    ErrorReason::PayloadTooLarge,
+    ErrorReason::UnsupportedMediaType,
+];
 
 /// Makes operations and collects the answers that they share.
 pub(super) struct Operations<'a, 's> {

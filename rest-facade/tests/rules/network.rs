@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use axum::Router;
 use contract::v1::ListWorkflowsResponse;
-use rest_facade::{CoreService, CoreTls, FacadeConfig, ServeOptions};
+use rest_facade::{CoreService, CoreTls, FacadeConfig};
+use server::{Limits, Options};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
@@ -20,7 +21,7 @@ struct Running {
     server: JoinHandle<()>,
 }
 
-async fn start(router: Router, options: ServeOptions) -> Running {
+async fn start(router: Router, options: Options) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
@@ -63,7 +64,7 @@ async fn exchange(stream: &mut TcpStream, text: &str) -> String {
 #[tokio::test]
 async fn a_core_that_is_down_is_503_and_another_takes_over() {
     let fake = Fake::answering(&ListWorkflowsResponse::default());
-    let core = start(grpc(&fake), ServeOptions::default()).await;
+    let core = start(grpc(&fake), Options::default()).await;
     let (down, up) = (nowhere().await, format!("http://{}", core.address));
 
     let alone = CoreService::connect([down.as_str()], &CoreTls::default()).unwrap();
@@ -101,12 +102,12 @@ const KEY: &[u8] = include_bytes!("tls/key.pem");
 #[tokio::test]
 async fn both_ends_speak_tls() {
     let fake = Fake::answering(&ListWorkflowsResponse::default());
-    let tls = Some(rest_facade::tls_from_pem(CERTIFICATE, KEY).unwrap());
+    let tls = Some(server::tls_from_pem(CERTIFICATE, KEY).unwrap());
     let core = start(
         grpc(&fake),
-        ServeOptions {
+        Options {
             tls,
-            ..ServeOptions::default()
+            ..Options::default()
         },
     )
     .await;
@@ -133,8 +134,8 @@ async fn both_ends_speak_tls() {
 
 #[test]
 fn tls_files_are_checked() {
-    assert!(rest_facade::tls_from_pem(b"", KEY).is_err());
-    assert!(rest_facade::tls_from_pem(CERTIFICATE, CERTIFICATE).is_err());
+    assert!(server::tls_from_pem(b"", KEY).is_err());
+    assert!(server::tls_from_pem(CERTIFICATE, CERTIFICATE).is_err());
 }
 
 #[tokio::test]
@@ -152,7 +153,7 @@ async fn a_request_in_flight_finishes_while_the_server_drains() {
         wait.notified().await;
         "finished"
     });
-    let server = start(Router::new().route("/", slow), ServeOptions::default()).await;
+    let server = start(Router::new().route("/", slow), Options::default()).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let client =
         tokio::spawn(async move { exchange(&mut stream, "GET / HTTP/1.1\r\nhost: x\r\n\r\n").await });
@@ -170,9 +171,9 @@ async fn a_request_in_flight_finishes_while_the_server_drains() {
 #[tokio::test]
 async fn what_does_not_finish_in_time_is_dropped() {
     let stuck = axum::routing::get(std::future::pending::<()>);
-    let options = ServeOptions {
+    let options = Options {
         drain_timeout: Duration::from_millis(50),
-        ..ServeOptions::default()
+        ..Options::default()
     };
     let server = start(Router::new().route("/", stuck), options).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
@@ -186,10 +187,10 @@ async fn what_does_not_finish_in_time_is_dropped() {
 
 #[tokio::test]
 async fn silent_and_slow_clients_are_let_go() {
-    let options = ServeOptions {
+    let options = Options::new(Limits {
         header_timeout: Duration::from_millis(100),
-        ..ServeOptions::default()
-    };
+        ..Limits::default()
+    });
     let server = start(Router::new(), options).await;
     for beginning in ["", "P", "GET / HTTP/1.1\r\nhost: x\r\n"] {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
@@ -202,10 +203,10 @@ async fn silent_and_slow_clients_are_let_go() {
 async fn a_huge_head_is_refused() {
     let server = start(
         Router::new(),
-        ServeOptions {
+        Options::new(Limits {
             max_header_bytes: 8 * 1024,
-            ..ServeOptions::default()
-        },
+            ..Limits::default()
+        }),
     )
     .await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();

@@ -17,6 +17,7 @@ mod binaries;
 mod browser;
 mod cluster;
 mod directory;
+pub mod frames;
 pub mod graphs;
 mod http;
 mod process;

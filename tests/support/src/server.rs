@@ -184,6 +184,11 @@ impl Server {
         self.rest
     }
 
+    /// The gRPC listener.
+    pub fn grpc_address(&self) -> SocketAddr {
+        self.grpc
+    }
+
     /// URL of the REST listener.
     pub fn rest_url(&self) -> String {
         let scheme = self.options.certificate.as_ref().map_or("http", |_| "https");
