@@ -17,6 +17,7 @@ pub mod form;
 pub mod functions;
 pub mod id;
 pub mod javascript;
+pub mod lookups;
 pub mod metrics;
 pub mod nodes;
 pub mod operations;
