@@ -33,6 +33,7 @@ pub mod store;
 pub mod structure;
 pub mod table;
 pub mod triggers;
+pub mod turns;
 pub mod variables;
 
 use std::future::Future;

@@ -44,6 +44,7 @@ mod grpc;
 mod invitation;
 mod member;
 mod operations;
+mod overload;
 mod poll;
 mod rate;
 mod run;

@@ -94,7 +94,7 @@ impl LiveRun {
         };
         let (context, state, journal) = loaded;
         let deadly = cause == Some(ClaimCause::TakenOver) && is_deadly(&run, &shared.config, &state);
-        let counted = shared.limits.resume_live(&context.share);
+        let counted = shared.limits.resume_live(&context.organization_id);
         let mut live = Self {
             shared,
             held,
@@ -119,9 +119,8 @@ impl LiveRun {
             Input::Resume
         };
         let mut stretch = Stretch::default();
-        let pace = live.context.pace.clone();
-        let shared = Arc::clone(&live.shared);
-        let turn = pace.turn(&shared.slow_steps).await;
+        let slow_steps = &live.shared.limits.slow_steps;
+        let turn = live.context.pace.turn(slow_steps, &live.context.organization_id).await;
         let mut taken = live.take_in(&mut stretch, Arrival::Input(input));
         if let (Ok(()), Some(request)) = (&taken, request) {
             taken = live.take_in(&mut stretch, Arrival::Request(request));
@@ -224,7 +223,6 @@ async fn load(shared: &Shared, run: &Run) -> Result<(RunContext, RunState, Place
         pace: compiled.pace,
         calls_workflows: compiled.calls_workflows,
         surroundings,
-        share: shared.limits.share(&run.organization_id),
         calls: (!compiled.functions.is_empty()).then(Calls::default),
         roots: OnceLock::new(),
     };
