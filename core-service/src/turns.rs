@@ -3,11 +3,23 @@
 //! So many may hold a turn at once, and so many of one organization. Whoever comes later waits in the line of its own
 //! organization, and a turn that is given back goes to the lines in rotation: whatever an organization has waiting, it
 //! delays the others by one turn each time round. While nobody waits, a turn costs a lock for a moment.
+//!
+//! For whom something is done is known where a call is admitted or a node is executed, and not where a connection is
+//! needed; so it is said once, with [`on_behalf_of`]. What nobody is named for stands in a line of its own.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
+
+tokio::task_local! {
+    static CALLER: Arc<str>;
+}
+
+/// Does something for an organization.
+pub fn on_behalf_of<F: Future>(organization_id: Arc<str>, work: F) -> impl Future<Output = F::Output> {
+    CALLER.scope(organization_id, work)
+}
 
 /// Hands out turns. Cheap to clone; all clones are the same turns.
 #[derive(Clone)]
@@ -79,6 +91,16 @@ impl Turns {
             // It stands in the line until it is sent.
             Entered::Line(mut place) => (&mut place.granted).await.map_err(|_| TooManyWait),
         }
+    }
+
+    /// As [`Turns::turn`], for the organization that this is done for.
+    ///
+    /// # Errors
+    /// When too many wait.
+    pub async fn turn_of_caller(&self) -> Result<Turn, TooManyWait> {
+        let nobody = || Arc::from("");
+        let caller = CALLER.try_with(Arc::clone).unwrap_or_else(|_| nobody());
+        self.turn(&caller).await
     }
 
     /// Turns that are taken.
@@ -327,6 +349,22 @@ mod tests {
         }
         drop(first);
         assert!(third.await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn turns_are_of_whom_something_is_done_for() {
+        let turns = Turns::new(2, 1, usize::MAX);
+        let _own = turns.turn("a").await.unwrap();
+        let (of_a, of_nobody) = (
+            on_behalf_of("a".into(), turns.turn_of_caller()),
+            turns.turn_of_caller(),
+        );
+        tokio::pin!(of_a);
+        tokio::select! {
+            biased;
+            _ = &mut of_a => panic!("beyond the organization's share"),
+            turn = of_nobody => assert!(turn.is_ok()),
+        }
     }
 
     #[test]

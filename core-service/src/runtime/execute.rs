@@ -15,7 +15,7 @@ use super::Shared;
 use super::context::RunContext;
 use super::metrics::count;
 use crate::nodes::{Executed, Execution, Log};
-use crate::turns::Turn;
+use crate::turns::{Turn, on_behalf_of};
 
 /// The code of failures that are the service's own.
 pub(super) const ENGINE_ERROR: &str = "ENGINE_ERROR";
@@ -201,7 +201,9 @@ pub(super) async fn run(shared: Arc<Shared>, turn: Option<Turn>, execution: Exec
     };
     count(&shared.metrics.executions_started);
     let timeout_ms = execution.timeout_ms;
-    let result = timeout(Duration::from_millis(timeout_ms), executor.execute(execution)).await;
+    let organization_id = Arc::clone(&execution.organization_id);
+    let executed = on_behalf_of(organization_id, executor.execute(execution));
+    let result = timeout(Duration::from_millis(timeout_ms), executed).await;
     let result = result.unwrap_or_else(|_elapsed| Err(NodeError::timeout(timeout_ms)));
     (result, Some(turn))
 }

@@ -27,6 +27,7 @@ use super::surroundings::SurroundingsError;
 use super::timers::Timers;
 use super::trial::{OnTrial, is_deadly};
 use crate::store::{ClaimCause, Run, StoreError};
+use crate::turns::on_behalf_of;
 
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -79,7 +80,8 @@ impl LiveRun {
             Admission::Trial(on_trial) => (None, Some(on_trial)),
         };
         let loaded = loop {
-            match load(&shared, &run).await {
+            let organization_id = run.organization_id.as_str().into();
+            match on_behalf_of(organization_id, load(&shared, &run)).await {
                 Ok(loaded) => break loaded,
                 Err(Obstacle::Passing) => {
                     // Others may have no obstacle.
