@@ -22,8 +22,7 @@ pub(crate) async fn measure(server: &Server, options: &Options) {
     for _ in 0..3 {
         let before = finished(&api).await;
         let began = Instant::now();
-        let Burst { by_status, took } =
-            generator::burst(server.rest_address(), request.clone(), size).await;
+        let Burst { by_status, took } = generator::burst(server.rest_address(), request.clone(), size).await;
         let accepted = by_status.get(&202).copied().unwrap_or_default();
         while finished(&api).await < before + accepted {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -36,6 +35,10 @@ pub(crate) async fn measure(server: &Server, options: &Options) {
             usage.memory_mib,
             usage.peak_mib,
         );
-        assert_eq!(finished(&api).await, before + accepted, "runs that nobody was told of");
+        assert_eq!(
+            finished(&api).await,
+            before + accepted,
+            "runs that nobody was told of"
+        );
     }
 }

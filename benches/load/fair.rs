@@ -35,11 +35,7 @@ pub(crate) async fn measure(server: &Server, options: &Options) {
         print(connections, "beside", &beside, time);
         print(connections * TIMES, "flood", &flooded, time);
         let ratio = |percent| beside.percentile_ms(percent) / alone.percentile_ms(percent);
-        println!(
-            "beside / alone: p50 {:.2}, p99 {:.2}",
-            ratio(50.0),
-            ratio(99.0)
-        );
+        println!("beside / alone: p50 {:.2}, p99 {:.2}", ratio(50.0), ratio(99.0));
     }
 }
 

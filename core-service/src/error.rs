@@ -219,7 +219,9 @@ impl From<SecretError> for Error {
 impl From<Arc<SecretError>> for Error {
     fn from(error: Arc<SecretError>) -> Self {
         match &*error {
-            SecretError::Store(store) if store.is_temporary() => Self::unavailable(NO_ANSWER).with_cause(error),
+            SecretError::Store(store) if store.is_temporary() => {
+                Self::unavailable(NO_ANSWER).with_cause(error)
+            }
             SecretError::MissingVersion { .. } | SecretError::WrongKey | SecretError::File { .. } => {
                 Self::unavailable("This server cannot use its master key; its operator finds why in the log.")
                     .with_cause(error)

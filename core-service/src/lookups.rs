@@ -35,30 +35,30 @@ where
     /// Keeps so many answers at most, each for so long.
     pub fn for_a_while(most: u64, believed: Duration) -> Self {
         let known = Cache::builder().max_capacity(most).time_to_live(believed);
-        Self {
-            known: known.build(),
-        }
+        Self { known: known.build() }
     }
 
     /// The answer that is known, or that comes of a look-up: this one, or that of another caller who was first. When
-    /// that caller goes away meanwhile, one of those who wait looks it up instead.
+    /// that caller goes away meanwhile, one of those who wait looks it up instead. Until then a look-up takes no memory in
+    /// the caller's future: there are many callers, and what asks a database is large.
     ///
     /// # Errors
     /// Those of the look-up.
-    pub async fn find<Q>(&self, key: &Q, look_up: impl Future<Output = Result<V, E>>) -> Result<V, E>
+    pub async fn find<Q, F>(&self, key: &Q, look_up: impl FnOnce() -> F) -> Result<V, E>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+        F: Future<Output = Result<V, E>>,
     {
         let cell = self.known.get_with_by_ref(key, Arc::default);
-        let filled = async {
-            let found = look_up.await;
+        let found = cell.get_or_init(async || {
+            let found = Box::pin(look_up()).await;
             if found.is_err() {
                 self.known.invalidate(key);
             }
             found
-        };
-        cell.get_or_init(|| filled).await.clone()
+        });
+        found.await.clone()
     }
 
     /// Forgets all answers, so that a change made here holds at once.
@@ -113,9 +113,12 @@ mod tests {
         }
     }
 
-    fn asking(numbers: &Numbers, asked: &Arc<Asked>) -> impl Future<Output = Result<usize, &'static str>> + use<> {
+    fn asking(
+        numbers: &Numbers,
+        asked: &Arc<Asked>,
+    ) -> impl Future<Output = Result<usize, &'static str>> + use<> {
         let (numbers, asked) = (numbers.clone(), Arc::clone(asked));
-        async move { numbers.find("a", async { Ok(asked.ask().await) }).await }
+        async move { numbers.find("a", async || Ok(asked.ask().await)).await }
     }
 
     #[tokio::test]
@@ -151,7 +154,7 @@ mod tests {
         let failing = || {
             let (numbers, fails) = (numbers.clone(), Arc::clone(&fails));
             async move {
-                let look_up = async {
+                let look_up = async || {
                     fails.ask().await;
                     Err("broken")
                 };

@@ -263,12 +263,7 @@ impl State {
 
 impl Line {
     /// Joins the rotation, once, if anybody waits who may have a turn.
-    fn come_next(
-        &mut self,
-        at_once_each: usize,
-        organization_id: &Arc<str>,
-        next: &mut VecDeque<Arc<str>>,
-    ) {
+    fn come_next(&mut self, at_once_each: usize, organization_id: &Arc<str>, next: &mut VecDeque<Arc<str>>) {
         if !self.is_next && !self.waiting.is_empty() && self.taken < at_once_each {
             self.is_next = true;
             next.push_back(Arc::clone(organization_id));

@@ -60,7 +60,10 @@ async fn crowd(options: ServerOptions) {
         match answer.status {
             202 => {
                 let body: Value = serde_json::from_slice(&answer.body).unwrap();
-                assert!(accepted.insert(text(&body["data"]["runId"])), "two calls, one run");
+                assert!(
+                    accepted.insert(text(&body["data"]["runId"])),
+                    "two calls, one run"
+                );
             }
             429 | 503 => {
                 let head = answer.head.to_lowercase();

@@ -77,10 +77,7 @@ async fn an_execution_does_not_wait_for_another_organizations_flood(world: &Worl
     let graph = after_trigger(&[probe("wait")]);
     let runs = 20;
     for _ in 0..runs {
-        process
-            .start(start(&flood, &graph, json!({})))
-            .await
-            .unwrap();
+        process.start(start(&flood, &graph, json!({}))).await.unwrap();
     }
     process
         .counts(|counted| counted.executions_pending == runs && counted.executions_started == 1)
@@ -120,11 +117,7 @@ async fn a_flood_leaves_room_in_memory(world: &World) {
     let (flood, quiet) = (world.organization_id.clone(), world.other_organization().await);
     let graph = after_trigger(&[probe("wait")]);
     let mut accepted = 0;
-    while process
-        .start(start(&flood, &graph, json!({})))
-        .await
-        .is_ok()
-    {
+    while process.start(start(&flood, &graph, json!({}))).await.is_ok() {
         accepted += 1;
     }
     assert_eq!(accepted, 5, "as many as it leaves free");

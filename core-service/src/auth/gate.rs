@@ -134,10 +134,10 @@ impl Gate {
             });
         }
         let hash = self.hasher.hash(&key);
-        let look_up = async { Ok(self.store.find_by_hash(&hash).await?.map(Arc::new)) };
+        let look_up = async || Ok(self.store.find_by_hash(&hash).await?.map(Arc::new));
         let holder = self.known.find(&hash, look_up).await?.ok_or_else(invalid)?;
         if !is_usable(&holder.key) {
-            self.record_refusal(&holder, origin).await;
+            Box::pin(self.record_refusal(&holder, origin)).await;
             return Err(invalid());
         }
         Ok(holder)

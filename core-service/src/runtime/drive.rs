@@ -208,7 +208,11 @@ impl LiveRun {
     /// Takes in something that reached the run, and what else has by now.
     async fn take_in_all(&mut self, stretch: &mut Stretch, first: Arrival) -> Result<(), Panicked> {
         let slow_steps = &self.shared.limits.slow_steps;
-        let _turn = self.context.pace.turn(slow_steps, &self.context.organization_id).await;
+        let _turn = self
+            .context
+            .pace
+            .turn(slow_steps, &self.context.organization_id)
+            .await;
         let mut arrival = Some(first);
         while let Some(next) = arrival {
             self.take_in(stretch, next)?;

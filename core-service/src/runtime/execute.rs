@@ -197,7 +197,10 @@ pub(super) async fn run(shared: Arc<Shared>, turn: Option<Turn>, execution: Exec
         None => shared.limits.executions.turn(&execution.organization_id).await,
     };
     let Ok(turn) = turn else {
-        return (Err(NodeError::new(ENGINE_ERROR, "too much is waiting to be executed")), None);
+        return (
+            Err(NodeError::new(ENGINE_ERROR, "too much is waiting to be executed")),
+            None,
+        );
     };
     count(&shared.metrics.executions_started);
     let timeout_ms = execution.timeout_ms;

@@ -323,12 +323,7 @@ impl Batch {
     fn of(entries: Vec<Entry>) -> Self {
         let mut runs = RunBatch::default();
         let mut waiting = Vec::with_capacity(entries.len());
-        for Entry {
-            record,
-            reply,
-            ..
-        } in entries
-        {
+        for Entry { record, reply, .. } in entries {
             let Record {
                 organization_id,
                 write,

@@ -190,7 +190,10 @@ mod tests {
         let third = limits.waiting_place("org_2");
         assert!(third.is_some() && limits.waiting_place("org_2").is_none());
         let fourth = limits.waiting_place("org_3");
-        assert!(fourth.is_some() && limits.waiting_place("org_4").is_none(), "the process is full");
+        assert!(
+            fourth.is_some() && limits.waiting_place("org_4").is_none(),
+            "the process is full"
+        );
         drop(first);
         assert!(limits.waiting_place("org_4").is_some());
     }
@@ -206,6 +209,9 @@ mod tests {
         assert!(limits.begin_live(&other).is_none());
         drop(claimed);
         assert!(limits.begin_live(&other).is_some());
-        assert!(limits.live.taken().by_organization.is_empty(), "nothing is remembered");
+        assert!(
+            limits.live.taken().by_organization.is_empty(),
+            "nothing is remembered"
+        );
     }
 }

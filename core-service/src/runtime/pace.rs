@@ -65,7 +65,10 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn a_slow_plan_waits_for_its_turn_and_holds_up_nobody() {
         let (pace, turns) = (Pace::default(), Turns::new(1, 1, usize::MAX));
-        assert!(pace.turn(&turns, "org_1").await.is_none(), "not known to be slow yet");
+        assert!(
+            pace.turn(&turns, "org_1").await.is_none(),
+            "not known to be slow yet"
+        );
         pace.run(|| std::thread::sleep(LONG * 2));
         let turn = pace.turn(&turns, "org_1").await;
         assert!(turn.is_some());

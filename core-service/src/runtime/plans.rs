@@ -80,7 +80,9 @@ impl Plans {
     /// The plan of a graph, which is stored when this returns.
     pub(super) async fn get(&self, organization_id: &str, graph: &GraphRef) -> Result<Compiled, PlanError> {
         let key = cache_key(organization_id, graph.content_hash());
-        self.known.find(&key, self.look_up(organization_id, graph)).await
+        self.known
+            .find(&key, || self.look_up(organization_id, graph))
+            .await
     }
 
     async fn look_up(&self, organization_id: &str, graph: &GraphRef) -> Result<Compiled, PlanError> {

@@ -122,7 +122,11 @@ impl LiveRun {
         };
         let mut stretch = Stretch::default();
         let slow_steps = &live.shared.limits.slow_steps;
-        let turn = live.context.pace.turn(slow_steps, &live.context.organization_id).await;
+        let turn = live
+            .context
+            .pace
+            .turn(slow_steps, &live.context.organization_id)
+            .await;
         let mut taken = live.take_in(&mut stretch, Arrival::Input(input));
         if let (Ok(()), Some(request)) = (&taken, request) {
             taken = live.take_in(&mut stretch, Arrival::Request(request));

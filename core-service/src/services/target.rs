@@ -63,7 +63,7 @@ impl WebhookTargets {
 
     /// What a webhook leads to, if there is such a webhook.
     pub(super) async fn find(&self, webhook_id: &str) -> Result<Option<Arc<Target>>> {
-        self.known.find(webhook_id, self.look_up(webhook_id)).await
+        self.known.find(webhook_id, || self.look_up(webhook_id)).await
     }
 
     async fn look_up(&self, webhook_id: &str) -> Result<Option<Arc<Target>>> {

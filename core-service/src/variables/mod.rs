@@ -65,7 +65,7 @@ impl Variables {
         workflow_id: &str,
     ) -> Result<Arc<VariableSet>, Arc<SecretError>> {
         let key = (organization_id.to_owned(), workflow_id.to_owned());
-        let load = async { self.load(organization_id, workflow_id).await.map_err(Arc::new) };
+        let load = async || self.load(organization_id, workflow_id).await.map_err(Arc::new);
         self.known.find(&key, load).await
     }
 

@@ -218,7 +218,11 @@ async fn a_flood_of_slow_requests_is_its_own_matter(world: &World) {
     service.was_asked(AT_ONCE).await;
     let decent = Target::start(|_| http::Response::new("{}".into())).await;
     all_succeed(&world.stranger().await, &decent, 20).await;
-    assert_eq!(service.asked.available_permits(), 0, "the others wait for their turn");
+    assert_eq!(
+        service.asked.available_permits(),
+        0,
+        "the others wait for their turn"
+    );
     let cancels = flood.into_iter().map(|run| {
         let api = world.api.clone();
         async move { api.post(format!("/runs/{run}/cancel"), json!({})).await.data(200) }
