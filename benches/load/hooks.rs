@@ -64,6 +64,7 @@ impl Target {
             calls: Calls {
                 requests: vec![request],
                 success: workload.success,
+                every: None,
             },
         };
         target.check(&(workload.output)()).await;

@@ -2,10 +2,12 @@
 //!
 //! `cargo bench -p contract --bench load -- [OPTIONS]`, where the options and their defaults are
 //!
-//! - `--workload w1`: webhook calls of a workflow of `workloads` (`w1`, `w2`, `c20`, `js10`, `js10-answered`); `reads`; `waiting`; or `history`
+//! - `--workload w1`: webhook calls of a workflow of `workloads` (`w1`, `w2`, `c20`, `js10`, `js10-answered`); `reads`;
+//!   `waiting`; `history`; `fair`, a quiet organization beside one at 100 times its load; or `crowd`, calls all at once
 //! - `--database sqlite` (or `postgres`)
 //! - `--connections 1,16,64` and `--seconds 8`: a load for each number, for so long
-//! - `--total 0`: webhook calls go on until there are so many runs; `waiting` has a million
+//! - `--total 0`: webhook calls go on until there are so many runs; `waiting` has a million, `crowd` 10,000 calls
+//! - `--rate 0`, for `fair`: the quiet organization's calls a second; without, each connection calls when it is answered
 //! - `--spread 60` and `--due-in 300`, for `waiting`: the time from the first run's instant to the last one's, and from
 //!   the beginning to the first one's, in seconds
 //! - `--runs 10000,100000,1000000`, for `history`: how many runs there are at each measurement
@@ -14,6 +16,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a benchmark; what fails ends it")]
 
+mod crowd;
+mod fair;
 mod generator;
 mod history;
 mod hooks;
@@ -33,6 +37,7 @@ struct Options {
     connections: Vec<usize>,
     seconds: u64,
     total: Option<u64>,
+    rate: Option<f64>,
     spread: u64,
     due_in: u64,
     runs: Vec<usize>,
@@ -46,6 +51,7 @@ impl Options {
             connections: vec![1, 16, 64],
             seconds: 8,
             total: None,
+            rate: None,
             spread: 60,
             due_in: 300,
             runs: vec![10_000, 100_000, 1_000_000],
@@ -61,6 +67,7 @@ impl Options {
                 ("--runs", list) => options.runs = numbers(list),
                 ("--seconds", number) => options.seconds = number.parse().unwrap(),
                 ("--total", number) => options.total = Some(number.parse().unwrap()),
+                ("--rate", number) => options.rate = Some(number.parse().unwrap()),
                 ("--spread", number) => options.spread = number.parse().unwrap(),
                 ("--due-in", number) => options.due_in = number.parse().unwrap(),
                 _ => panic!("{flag} {value} is not an option; the head of this file lists them"),
@@ -101,6 +108,8 @@ async fn main() {
     match options.workload.as_str() {
         "reads" => reads::measure(&server, &options).await,
         "history" => history::measure(&mut server, &options).await,
+        "fair" => fair::measure(&server, &options).await,
+        "crowd" => crowd::measure(&server, &options).await,
         "waiting" => waiting::measure(&server, &options).await,
         name => {
             let workload = WORKLOADS.iter().find(|workload| workload.name == name);

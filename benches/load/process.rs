@@ -8,6 +8,8 @@ pub(crate) struct Usage {
     pub(crate) cpu_seconds: f64,
     /// Resident memory, its own alone.
     pub(crate) memory_mib: f64,
+    /// The most of it at any time.
+    pub(crate) peak_mib: f64,
 }
 
 impl Usage {
@@ -15,14 +17,15 @@ impl Usage {
         let children = Stat::all().filter(|stat| stat.parent == pid);
         let ticks = Stat::of(pid).unwrap().ticks + children.map(|child| child.ticks).sum::<f64>();
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let resident = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .unwrap();
-        let kib: f64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
+        let mib = |name: &str| -> f64 {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let kib: f64 = line.unwrap().trim().trim_end_matches(" kB").parse().unwrap();
+            kib / 1024.0
+        };
         Self {
             cpu_seconds: ticks / ticks_per_second(),
-            memory_mib: kib / 1024.0,
+            memory_mib: mib("VmRSS:"),
+            peak_mib: mib("VmHWM:"),
         }
     }
 }

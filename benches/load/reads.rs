@@ -43,6 +43,7 @@ pub(crate) async fn measure(server: &Server, options: &Options) {
         let calls = Calls {
             requests,
             success: 200,
+            every: None,
         };
         generator::run(server.rest_address(), calls.clone(), 16, Duration::from_secs(1)).await;
         for &connections in &options.connections {

@@ -52,6 +52,7 @@ pub(crate) async fn measure(server: &Server, options: &Options) {
     let calls = Calls {
         requests: (0..INSTANTS).map(|number| request(instant(number))).collect(),
         success: 202,
+        every: None,
     };
 
     let total = options.total.unwrap_or(1_000_000);

@@ -22,12 +22,12 @@ const NO_ANSWER: &str = "The database does not answer; try again soon.";
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a request is refused.
-#[derive(Debug)]
+/// Why a request is refused. Several callers may share one.
+#[derive(Debug, Clone)]
 pub struct Error(Box<Refusal>);
 
 /// What an error holds; apart, so that results stay small.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Refusal {
     reason: ErrorReason,
     message: String,
@@ -36,7 +36,7 @@ struct Refusal {
     run_id: Option<String>,
     retry_after: Option<std::time::Duration>,
     allow: Option<String>,
-    cause: Option<Cause>,
+    cause: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
@@ -79,9 +79,8 @@ impl Error {
 
     /// Something broke here; the caller learns no more than that.
     pub fn internal(cause: impl Into<Cause>) -> Self {
-        let mut error = Self::new(ErrorReason::Internal, "Something went wrong inside the service.");
-        error.0.cause = Some(cause.into());
-        error
+        let error = Self::new(ErrorReason::Internal, "Something went wrong inside the service.");
+        error.with_cause(cause)
     }
 
     /// The service cannot do it now; waiting helps.
@@ -134,7 +133,7 @@ impl Error {
     /// Adds what caused it, for the log.
     #[must_use]
     pub fn with_cause(mut self, cause: impl Into<Cause>) -> Self {
-        self.0.cause = Some(cause.into());
+        self.0.cause = Some(Arc::from(cause.into()));
         self
     }
 
@@ -212,15 +211,22 @@ impl From<Arc<StoreError>> for Error {
 
 impl From<SecretError> for Error {
     fn from(error: SecretError) -> Self {
-        match error {
-            SecretError::Store(error) => error.into(),
-            error @ (SecretError::MissingVersion { .. }
-            | SecretError::WrongKey
-            | SecretError::File { .. }) => {
+        Arc::new(error).into()
+    }
+}
+
+/// As above, for an error that several callers share.
+impl From<Arc<SecretError>> for Error {
+    fn from(error: Arc<SecretError>) -> Self {
+        match &*error {
+            SecretError::Store(store) if store.is_temporary() => {
+                Self::unavailable(NO_ANSWER).with_cause(error)
+            }
+            SecretError::MissingVersion { .. } | SecretError::WrongKey | SecretError::File { .. } => {
                 Self::unavailable("This server cannot use its master key; its operator finds why in the log.")
                     .with_cause(error)
             }
-            error => Self::internal(error),
+            _ => Self::internal(error),
         }
     }
 }

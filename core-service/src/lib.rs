@@ -18,6 +18,7 @@ pub mod functions;
 pub mod id;
 pub mod javascript;
 pub mod listener;
+pub mod lookups;
 pub mod metrics;
 pub mod nodes;
 pub mod operations;
@@ -33,6 +34,7 @@ pub mod store;
 pub mod structure;
 pub mod table;
 pub mod triggers;
+pub mod turns;
 pub mod variables;
 
 use std::future::Future;

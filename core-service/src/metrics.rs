@@ -242,8 +242,13 @@ fn retention_counters(figures: &RetentionFigures) -> [Figure; 4] {
     ]
 }
 
-fn gauges(figures: &MetricsSnapshot) -> [Figure; 5] {
+fn gauges(figures: &MetricsSnapshot) -> [Figure; 6] {
     [
+        (
+            "starts_waiting",
+            "Starts of runs waiting for their organization's turn",
+            figures.starts_waiting,
+        ),
         ("runs_live", "Runs in memory", figures.runs_live),
         (
             "executions_pending",

@@ -45,6 +45,7 @@ mod invitation;
 mod listener;
 mod member;
 mod operations;
+mod overload;
 mod poll;
 mod rate;
 mod run;

@@ -84,7 +84,7 @@ async fn a_run_that_waits_for_another_is_no_memory(world: &World) {
 async fn calls_need_no_place_that_their_callers_take(world: &World) {
     let process = world
         .process_with(RuntimeConfig {
-            live_runs_per_organization: 1,
+            live_runs: 2,
             executions_per_organization: 1,
             ..quick()
         })

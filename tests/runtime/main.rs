@@ -28,6 +28,7 @@ mod computing;
 mod crashes;
 mod credits;
 mod failures;
+mod fairness;
 mod graphs;
 mod probe;
 mod races;

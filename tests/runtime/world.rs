@@ -59,19 +59,7 @@ impl World {
         database: Option<test_support::Database>,
     ) -> Self {
         let store = Store::open(&url).await.unwrap();
-        let organization = store
-            .found_organization(
-                &Actor::default(),
-                &Founding {
-                    name: "Acme",
-                    plan_id: "unlimited",
-                    owner_email: "owner@example.com",
-                    key: None,
-                },
-            )
-            .await
-            .unwrap();
-        let organization_id = organization.organization_id;
+        let organization_id = organization(&store).await;
         Self {
             store,
             url,
@@ -80,6 +68,11 @@ impl World {
             database,
             _directory: directory,
         }
+    }
+
+    /// The id of another organization.
+    pub(crate) async fn other_organization(&self) -> String {
+        organization(&self.store).await
     }
 
     pub(crate) async fn end(self) {
@@ -178,6 +171,17 @@ impl World {
     pub(crate) async fn ended(&self, run_id: &str) -> Run {
         self.run_when(run_id, |run| run.status.is_terminal()).await
     }
+}
+
+async fn organization(store: &Store) -> String {
+    let founding = Founding {
+        name: "Acme",
+        plan_id: "unlimited",
+        owner_email: "owner@example.com",
+        key: None,
+    };
+    let founded = store.found_organization(&Actor::default(), &founding).await;
+    founded.unwrap().organization_id
 }
 
 /// A connection of the test's own.

@@ -16,11 +16,15 @@ use super::rate::{Rates, Standing};
 use crate::clock;
 use crate::config::Regions;
 use crate::error::{Error, Result};
+use crate::lookups::Lookups;
 use crate::secret::Secret;
 use crate::store::{Actor, ApiKey, Authentication, Role, Store};
 
 /// How long a key that was looked up is believed: a revocation or a change of plan takes this long at most.
 const BELIEVED: Duration = Duration::from_millis(800);
+
+/// Keys that are kept.
+const MOST_KEYS: u64 = 10_000;
 
 /// How often the refusals of one key are recorded at most.
 const RECORDED_EVERY: Duration = Duration::from_secs(1);
@@ -32,7 +36,7 @@ pub struct Gate {
     hasher: KeyHasher,
     operator_token: Secret,
     regions: Arc<Regions>,
-    known: Cache<[u8; 32], KeyHolder>,
+    known: Lookups<[u8; 32], Option<KeyHolder>, Error>,
     /// Keys whose refusal was recorded a moment ago.
     refused: Cache<String, ()>,
     rates: Rates,
@@ -41,18 +45,14 @@ pub struct Gate {
 impl Gate {
     /// A gate before this store.
     pub fn new(store: Store, hasher: KeyHasher, operator_token: Secret, regions: Regions) -> Self {
-        let known = Cache::builder()
-            .max_capacity(10_000)
-            .time_to_live(BELIEVED)
-            .build();
         Self {
             store,
             hasher,
             operator_token,
             regions: Arc::new(regions),
-            known,
+            known: Lookups::for_a_while(MOST_KEYS, BELIEVED),
             refused: Cache::builder()
-                .max_capacity(10_000)
+                .max_capacity(MOST_KEYS)
                 .time_to_live(RECORDED_EVERY)
                 .build(),
             rates: Rates::default(),
@@ -134,17 +134,10 @@ impl Gate {
             });
         }
         let hash = self.hasher.hash(&key);
-        let holder = match self.known.get(&hash) {
-            Some(holder) => holder,
-            None => {
-                let found = self.store.find_by_hash(&hash).await?.ok_or_else(invalid)?;
-                let holder = Arc::new(found);
-                self.known.insert(hash, Arc::clone(&holder));
-                holder
-            }
-        };
+        let look_up = async || Ok(self.store.find_by_hash(&hash).await?.map(Arc::new));
+        let holder = self.known.find(&hash, look_up).await?.ok_or_else(invalid)?;
         if !is_usable(&holder.key) {
-            self.record_refusal(&holder, origin).await;
+            Box::pin(self.record_refusal(&holder, origin)).await;
             return Err(invalid());
         }
         Ok(holder)
@@ -178,7 +171,7 @@ impl Gate {
 
     /// Forgets what was looked up, so that a change made here holds at once.
     pub fn forget(&self) {
-        self.known.invalidate_all();
+        self.known.forget();
     }
 }
 

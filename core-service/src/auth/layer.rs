@@ -14,11 +14,12 @@ use tonic::body::Body;
 use tower::{Layer, Service};
 use tracing::Instrument as _;
 
-use super::caller::Origin;
+use super::caller::{Call, KeyHolder, Origin};
 use super::gate::Gate;
 use super::rate::Standing;
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
+use crate::turns::on_behalf_of;
 
 /// Metadata that carries the request's id both ways.
 const REQUEST_ID: &str = "x-request-id";
@@ -146,7 +147,14 @@ impl AccessLayer {
         }
         let deadline = deadline(request.headers());
         let taken = std::mem::replace(request, Request::new(Body::empty()));
-        let Ok(answered) = tokio::time::timeout(deadline, inner.call(taken)).await else {
+        let call = taken.extensions().get::<Call<KeyHolder>>();
+        let organization_id = call.map(|call| call.organization_id().into());
+        let answered = tokio::time::timeout(deadline, inner.call(taken));
+        let answered = match organization_id {
+            Some(organization_id) => on_behalf_of(organization_id, answered).await,
+            None => answered.await,
+        };
+        let Ok(answered) = answered else {
             return Err(Error::new(
                 ErrorReason::DeadlineExceeded,
                 "The answer did not come before the deadline.",

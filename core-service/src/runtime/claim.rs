@@ -117,7 +117,9 @@ async fn work_announced(subscription: &mut Subscription) {
 /// Claims what there is and hands out signals. Gives when the next sleeping run is due.
 async fn claim(shared: &Arc<Shared>, held: &Held) -> Result<Option<i64>, CommitError> {
     loop {
-        let room = shared.config.live_runs.saturating_sub(shared.live.len());
+        // The last quarter of the places is for starts.
+        let for_claims = shared.config.live_runs - shared.config.live_runs / 4;
+        let room = for_claims.saturating_sub(shared.live.len());
         let limit = i64::try_from(room)
             .unwrap_or(i64::MAX)
             .min(shared.config.claim_chunk)

@@ -10,18 +10,23 @@ pub struct RuntimeConfig {
     pub lease: Duration,
     /// How often work is looked for when nothing announces any (1 s): the safety net under notifications.
     pub poll_interval: Duration,
-    /// Writes that may wait for the journal (8,192); further starts are refused.
-    pub write_queue: usize,
     /// Most writes of one transaction (1,024).
     pub batch_writes: usize,
     /// Most bytes of journal and payloads in one transaction (16 MiB), unless a single write has more.
     pub batch_bytes: usize,
-    /// Starts of one organization that may be under way at once (half of `write_queue`).
+    /// Starts under way at once, until they are committed (64). Few, because a batch of the journal is as large as they
+    /// let it get, and everybody waits for a batch; further ones wait for their organization's turn.
+    pub starts: usize,
+    /// Starts of one organization under way at once (48): the others find room without waiting.
     pub starts_per_organization: usize,
-    /// Runs in memory (20,000); starts that would go beyond are refused, claims wait.
+    /// Starts that may wait for their turn (20,000), those of one organization as many as it leaves free; further ones
+    /// are refused.
+    pub waiting_starts: usize,
+    /// How long a start waits for its turn (5 s); then it is refused.
+    pub start_patience: Duration,
+    /// Runs in memory (20,000), those of one organization as many as it leaves free: starts that would go beyond are
+    /// refused. Claims wait when three quarters are there.
     pub live_runs: usize,
-    /// Runs in memory that one organization's starts may bring it to (10,000).
-    pub live_runs_per_organization: usize,
     /// Executions outside the engine at once (512).
     pub executions: usize,
     /// Executions of one organization at once (128).
@@ -41,10 +46,8 @@ pub struct RuntimeConfig {
     pub trial: Duration,
     /// How long a cancel waits for the process that drives the run (10 s).
     pub remote_patience: Duration,
-    /// Callers who wait for what a run says (8,192).
+    /// Callers who wait for what a run says (8,192), those of one organization as many as it leaves free.
     pub waiting_callers: usize,
-    /// Callers who wait for runs of one organization (2,048).
-    pub waiting_callers_per_organization: usize,
     /// Compiled plans kept (4,096).
     pub plans: u64,
     /// How often runs that slipped through are looked for, and what nobody needs any more is deleted (60 s).
@@ -56,12 +59,13 @@ impl Default for RuntimeConfig {
         Self {
             lease: Duration::from_secs(10),
             poll_interval: Duration::from_secs(1),
-            write_queue: 8_192,
             batch_writes: 1_024,
             batch_bytes: 16 << 20,
-            starts_per_organization: 4_096,
+            starts: 64,
+            starts_per_organization: 48,
+            waiting_starts: 20_000,
+            start_patience: Duration::from_secs(5),
             live_runs: 20_000,
-            live_runs_per_organization: 10_000,
             executions: 512,
             executions_per_organization: 128,
             keep_waiting: Duration::from_secs(5),
@@ -72,7 +76,6 @@ impl Default for RuntimeConfig {
             trial: Duration::from_secs(5),
             remote_patience: Duration::from_secs(10),
             waiting_callers: 8_192,
-            waiting_callers_per_organization: 2_048,
             plans: 4_096,
             tidy_interval: Duration::from_secs(60),
         }

@@ -8,7 +8,6 @@ use engine::scope::Environment;
 use serde_json::{Value, json};
 
 use super::calls::Calls;
-use super::limits::Share;
 use super::pace::Pace;
 use super::record::StartRecord;
 use super::surroundings::Surroundings;
@@ -26,7 +25,6 @@ pub(super) struct RunContext {
     /// Whether the plan has nodes that start runs of other workflows.
     pub(super) calls_workflows: bool,
     pub(super) surroundings: Arc<dyn Surroundings>,
-    pub(super) share: Arc<Share>,
     /// Calls of custom functions; nothing when the graph calls none.
     pub(super) calls: Option<Calls>,
     /// `$run` and `$workflow`, made when an expression asks for them.
@@ -48,7 +46,6 @@ impl RunContext {
             pace: self.pace.clone(),
             calls_workflows: self.calls_workflows,
             surroundings: Arc::clone(&self.surroundings),
-            share: Arc::clone(&self.share),
             calls: self.calls.as_ref().map(|_| Calls::default()),
             roots: OnceLock::new(),
         }

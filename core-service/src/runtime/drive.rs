@@ -207,8 +207,12 @@ impl LiveRun {
 
     /// Takes in something that reached the run, and what else has by now.
     async fn take_in_all(&mut self, stretch: &mut Stretch, first: Arrival) -> Result<(), Panicked> {
-        let (shared, pace) = (Arc::clone(&self.shared), self.context.pace.clone());
-        let _turn = pace.turn(&shared.slow_steps).await;
+        let slow_steps = &self.shared.limits.slow_steps;
+        let _turn = self
+            .context
+            .pace
+            .turn(slow_steps, &self.context.organization_id)
+            .await;
         let mut arrival = Some(first);
         while let Some(next) = arrival {
             self.take_in(stretch, next)?;

@@ -13,9 +13,9 @@ use tokio::time::timeout;
 
 use super::Shared;
 use super::context::RunContext;
-use super::limits::{Share, Turn};
 use super::metrics::count;
 use crate::nodes::{Executed, Execution, Log};
+use crate::turns::{Turn, on_behalf_of};
 
 /// The code of failures that are the service's own.
 pub(super) const ENGINE_ERROR: &str = "ENGINE_ERROR";
@@ -67,9 +67,8 @@ impl Executions {
         let only_computes = execute.only_computes;
         let execution = execution(context, execute);
         let log = execution.log.clone();
-        let share = Arc::clone(&context.share);
         let turn = self.turn.take();
-        let task = self.tasks.spawn(run(Arc::clone(shared), share, turn, execution));
+        let task = self.tasks.spawn(run(Arc::clone(shared), turn, execution));
         let begun = Begun {
             key,
             attempt,
@@ -181,12 +180,7 @@ fn execution(context: &RunContext, execute: Execute) -> Execution {
 }
 
 /// Executes a node in a turn that is there already, or in its own.
-pub(super) async fn run(
-    shared: Arc<Shared>,
-    share: Arc<Share>,
-    turn: Option<Turn>,
-    execution: Execution,
-) -> Returned {
+pub(super) async fn run(shared: Arc<Shared>, turn: Option<Turn>, execution: Execution) -> Returned {
     let _pending = Pending::new(Arc::clone(&shared));
     let executor = shared
         .registry
@@ -200,14 +194,19 @@ pub(super) async fn run(
     };
     let turn = match turn {
         Some(turn) => Ok(turn),
-        None => shared.limits.execution(&share).await,
+        None => shared.limits.executions.turn(&execution.organization_id).await,
     };
     let Ok(turn) = turn else {
-        return (Err(NodeError::new(ENGINE_ERROR, "the server is stopping")), None);
+        return (
+            Err(NodeError::new(ENGINE_ERROR, "too much is waiting to be executed")),
+            None,
+        );
     };
     count(&shared.metrics.executions_started);
     let timeout_ms = execution.timeout_ms;
-    let result = timeout(Duration::from_millis(timeout_ms), executor.execute(execution)).await;
+    let organization_id = Arc::clone(&execution.organization_id);
+    let executed = on_behalf_of(organization_id, executor.execute(execution));
+    let result = timeout(Duration::from_millis(timeout_ms), executed).await;
     let result = result.unwrap_or_else(|_elapsed| Err(NodeError::timeout(timeout_ms)));
     (result, Some(turn))
 }

@@ -1,20 +1,28 @@
 //! The journal writer: one task gathers what all runs have to say and commits it as one transaction.
 //!
 //! It takes everything that waits and commits it at once, so a lone write never waits for a timer, and while one batch
-//! is being committed the next one gathers. A write that the database refuses does not take its batch with it.
+//! is being committed the next one gathers. When more waits than a batch takes, organizations take turns. A write that
+//! the database refuses does not take its batch with it.
+//!
+//! Whoever writes waits for the outcome, except that a start's caller may go away; its write keeps the start's turn. So
+//! no more writes wait than there are starts under way and live runs.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
 use super::Shared;
+use super::config::RuntimeConfig;
 use super::lease::Held;
 use super::metrics::count;
 use crate::store::{
     BatchOutcome, ChangeOutcome, CommitError, CreateOutcome, NewRun, Payload, RunBatch, RunChange, StoreError,
 };
+use crate::turns::Turn;
 
 /// What a run has to say.
 pub(super) enum Write {
@@ -24,6 +32,7 @@ pub(super) enum Write {
 
 /// A write and the payloads that its segments refer to.
 pub(super) struct Record {
+    pub(super) organization_id: Arc<str>,
     pub(super) write: Write,
     pub(super) payloads: Vec<Payload>,
 }
@@ -36,8 +45,6 @@ pub(super) enum WriteError {
     Unknown(Record),
     /// The database refused this write; nothing of it was written.
     Refused(Refusal),
-    /// Too much waits already.
-    Full,
 }
 
 /// Why the database refused a write; the log says more.
@@ -57,7 +64,7 @@ pub(super) struct Entry {
 
 /// Where the outcome of a write is sent. Nobody may be waiting any more; the write stands all the same.
 enum Reply {
-    Create(Outcome<CreateOutcome>),
+    Create(Outcome<CreateOutcome>, Turn),
     Change(Outcome<ChangeOutcome>),
 }
 
@@ -66,42 +73,40 @@ type Outcome<T> = oneshot::Sender<Result<T, WriteError>>;
 /// Where writes are handed in.
 pub(super) struct Journal {
     queue: mpsc::Sender<Entry>,
-    /// Places that starts leave to runs under way, which must be able to end.
-    reserved: usize,
+    queued: AtomicUsize,
 }
 
 impl Journal {
-    pub(super) fn new(capacity: usize) -> (Self, mpsc::Receiver<Entry>) {
-        let (queue, entries) = mpsc::channel(capacity.max(1));
-        (
-            Self {
-                queue,
-                reserved: capacity / 8,
-            },
-            entries,
-        )
+    /// With a place for everybody who may write.
+    pub(super) fn new(config: &RuntimeConfig) -> (Self, mpsc::Receiver<Entry>) {
+        let (queue, entries) = mpsc::channel((config.starts + config.live_runs).max(1));
+        let queued = AtomicUsize::new(0);
+        (Self { queue, queued }, entries)
     }
 
+    /// Writes that wait.
     pub(super) fn queued(&self) -> usize {
-        self.queue.max_capacity() - self.queue.capacity()
+        self.queued.load(Relaxed)
     }
 
-    /// Commits a run's start; refused when too much waits.
-    pub(super) async fn create(&self, generation: u64, record: Record) -> Result<CreateOutcome, WriteError> {
-        if self.queue.capacity() <= self.reserved {
-            return Err(WriteError::Full);
-        }
+    /// Commits a run's start, whose turn ends with that.
+    pub(super) async fn create(
+        &self,
+        generation: u64,
+        record: Record,
+        turn: Turn,
+    ) -> Result<CreateOutcome, WriteError> {
         let (reply, outcome) = oneshot::channel();
         let entry = Entry {
             generation,
             record,
-            reply: Reply::Create(reply),
+            reply: Reply::Create(reply, turn),
         };
-        self.queue.try_send(entry).map_err(|_| WriteError::Full)?;
+        self.hand_in(entry).await?;
         outcome.await.unwrap_or(Err(WriteError::LeaseLost))
     }
 
-    /// Commits what happened in a run, when its turn comes.
+    /// Commits what happened in a run.
     pub(super) async fn change(&self, generation: u64, record: Record) -> Result<ChangeOutcome, WriteError> {
         let (reply, outcome) = oneshot::channel();
         let entry = Entry {
@@ -109,8 +114,15 @@ impl Journal {
             record,
             reply: Reply::Change(reply),
         };
-        self.queue.send(entry).await.map_err(|_| WriteError::LeaseLost)?;
+        self.hand_in(entry).await?;
         outcome.await.unwrap_or(Err(WriteError::LeaseLost))
+    }
+
+    async fn hand_in(&self, entry: Entry) -> Result<(), WriteError> {
+        let place = self.queue.reserve().await.map_err(|_| WriteError::LeaseLost)?;
+        self.queued.fetch_add(1, Relaxed);
+        place.send(entry);
+        Ok(())
     }
 }
 
@@ -146,18 +158,66 @@ impl Entry {
     }
 }
 
-/// Writes until the runtime is gone.
-pub(super) async fn write(shared: Arc<Shared>, mut entries: mpsc::Receiver<Entry>) {
-    let mut batch = Vec::new();
-    while let Some(first) = entries.recv().await {
-        let mut bytes = first.bytes();
-        batch.push(first);
-        while batch.len() < shared.config.batch_writes && bytes < shared.config.batch_bytes {
-            let Ok(entry) = entries.try_recv() else { break };
+/// What waits to be written, in a line for each organization.
+#[derive(Default)]
+struct Lines {
+    by_organization: HashMap<Arc<str>, VecDeque<Entry>>,
+    /// Organizations with something in their line, in rotation.
+    next: VecDeque<Arc<str>>,
+}
+
+impl Lines {
+    fn push(&mut self, entry: Entry) {
+        let organization_id = &entry.record.organization_id;
+        match self.by_organization.get_mut(organization_id) {
+            Some(line) => line.push_back(entry),
+            None => {
+                self.next.push_back(Arc::clone(organization_id));
+                self.by_organization
+                    .insert(Arc::clone(organization_id), VecDeque::from([entry]));
+            }
+        }
+    }
+
+    /// The first of the line whose turn it is.
+    fn pop(&mut self) -> Option<Entry> {
+        let organization_id = self.next.pop_front()?;
+        let line = self.by_organization.get_mut(&organization_id)?;
+        let entry = line.pop_front();
+        match line.is_empty() {
+            true => _ = self.by_organization.remove(&organization_id),
+            false => self.next.push_back(organization_id),
+        }
+        entry
+    }
+
+    /// What goes into one transaction.
+    fn batch(&mut self, config: &RuntimeConfig) -> Vec<Entry> {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while batch.len() < config.batch_writes && bytes < config.batch_bytes {
+            let Some(entry) = self.pop() else { break };
             bytes += entry.bytes();
             batch.push(entry);
         }
-        commit(&shared, std::mem::take(&mut batch)).await;
+        batch
+    }
+}
+
+/// Writes until the runtime is gone.
+pub(super) async fn write(shared: Arc<Shared>, mut entries: mpsc::Receiver<Entry>) {
+    let mut lines = Lines::default();
+    loop {
+        while let Ok(entry) = entries.try_recv() {
+            lines.push(entry);
+        }
+        if lines.next.is_empty() {
+            let Some(entry) = entries.recv().await else { return };
+            lines.push(entry);
+            continue;
+        }
+        let batch = lines.batch(&shared.config);
+        shared.journal.queued.fetch_sub(batch.len(), Relaxed);
+        commit(&shared, batch).await;
     }
 }
 
@@ -240,7 +300,7 @@ fn answer_lost(entries: Vec<Entry>) {
 impl Reply {
     fn fail(self, error: WriteError) {
         let _gone = match self {
-            Self::Create(reply) => reply.send(Err(error)).is_err(),
+            Self::Create(reply, _turn) => reply.send(Err(error)).is_err(),
             Self::Change(reply) => reply.send(Err(error)).is_err(),
         };
     }
@@ -254,6 +314,7 @@ struct Batch {
 
 /// Who waits for a write, and how many of the batch's payloads are its own.
 struct Waiting {
+    organization_id: Arc<str>,
     reply: Reply,
     payloads: usize,
 }
@@ -262,13 +323,14 @@ impl Batch {
     fn of(entries: Vec<Entry>) -> Self {
         let mut runs = RunBatch::default();
         let mut waiting = Vec::with_capacity(entries.len());
-        for Entry {
-            record: Record { write, payloads },
-            reply,
-            ..
-        } in entries
-        {
+        for Entry { record, reply, .. } in entries {
+            let Record {
+                organization_id,
+                write,
+                payloads,
+            } = record;
             waiting.push(Waiting {
+                organization_id,
                 reply,
                 payloads: payloads.len(),
             });
@@ -285,7 +347,7 @@ impl Batch {
         let (mut creates, mut changes) = (outcome.creates.into_iter(), outcome.changes.into_iter());
         for Waiting { reply, .. } in self.waiting {
             let _gone = match reply {
-                Reply::Create(reply) => creates.next().map(|outcome| reply.send(Ok(outcome)).is_err()),
+                Reply::Create(reply, _turn) => creates.next().map(|outcome| reply.send(Ok(outcome)).is_err()),
                 Reply::Change(reply) => changes.next().map(|outcome| reply.send(Ok(outcome)).is_err()),
             };
         }
@@ -297,16 +359,70 @@ impl Batch {
         let mut payloads = self.runs.payloads.into_iter();
         let entry = |waiting: Waiting| {
             let write = match waiting.reply {
-                Reply::Create(_) => Write::Create(Box::new(creates.next()?)),
+                Reply::Create(..) => Write::Create(Box::new(creates.next()?)),
                 Reply::Change(_) => Write::Change(Box::new(changes.next()?)),
             };
             let payloads = payloads.by_ref().take(waiting.payloads).collect();
             Some(Entry {
                 generation,
-                record: Record { write, payloads },
+                record: Record {
+                    organization_id: waiting.organization_id,
+                    write,
+                    payloads,
+                },
                 reply: waiting.reply,
             })
         };
         self.waiting.into_iter().filter_map(entry).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(organization_id: &str, run_id: usize) -> Entry {
+        let change = RunChange {
+            run_id: run_id.to_string(),
+            ..RunChange::default()
+        };
+        Entry {
+            generation: 1,
+            record: Record {
+                organization_id: organization_id.into(),
+                write: Write::Change(Box::new(change)),
+                payloads: Vec::new(),
+            },
+            reply: Reply::Change(oneshot::channel().0),
+        }
+    }
+
+    /// The writes of a batch, as organization and run.
+    fn batch(lines: &mut Lines, batch_writes: usize) -> Vec<String> {
+        let config = RuntimeConfig {
+            batch_writes,
+            ..RuntimeConfig::default()
+        };
+        let named = lines.batch(&config).into_iter().map(|entry| {
+            let Write::Change(change) = entry.record.write else {
+                return String::new();
+            };
+            format!("{}{}", entry.record.organization_id, change.run_id)
+        });
+        named.collect()
+    }
+
+    #[test]
+    fn a_batch_has_something_of_everybody() {
+        let mut lines = Lines::default();
+        (0..100).for_each(|run| lines.push(entry("a", run)));
+        lines.push(entry("b", 0));
+        lines.push(entry("c", 0));
+        lines.push(entry("b", 1));
+        assert_eq!(batch(&mut lines, 4), ["a0", "b0", "c0", "a1"]);
+        lines.push(entry("c", 1));
+        assert_eq!(batch(&mut lines, 3), ["b1", "a2", "c1"]);
+        assert_eq!(batch(&mut lines, 1_000).len(), 97);
+        assert!(lines.by_organization.is_empty() && lines.next.is_empty());
     }
 }

@@ -1,147 +1,160 @@
 //! What one organization may have under way, so that its flood does not starve the others.
 //!
-//! Executions queue for their organization's turn first and for the process's second: whatever an organization has
-//! waiting, it stands in the process's queue with no more than its own share.
+//! What takes its turn soon (starts, executions, steps that compute for long) goes round among organizations
+//! (`crate::turns`). What stays for long (runs in memory, callers who wait) has places, and an organization may have as
+//! many as it leaves free: alone half of them, and there is room for whoever comes next.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use super::config::RuntimeConfig;
-
-/// Organizations remembered before those with nothing under way are forgotten.
-const REMEMBERED: usize = 10_000;
+use super::pace;
+use crate::turns::{TooManyWait, Turn, Turns};
 
 pub(super) struct Limits {
-    shares: RwLock<HashMap<String, Arc<Share>>>,
-    executions: Arc<Semaphore>,
-    executions_each: usize,
-    starts_each: usize,
-    live_each: usize,
-    waiting: Arc<Semaphore>,
-    waiting_each: usize,
+    starts: Turns,
+    start_patience: Duration,
+    pub(super) executions: Turns,
+    /// Of steps that compute for long.
+    pub(super) slow_steps: Turns,
+    live: Arc<Places>,
+    waiting: Arc<Places>,
 }
 
-/// What one organization has under way.
-pub(super) struct Share {
-    starts: AtomicUsize,
-    live: AtomicUsize,
-    waiting: AtomicUsize,
-    executions: Arc<Semaphore>,
+/// Places for what stays.
+struct Places {
+    most: usize,
+    taken: Mutex<Taken>,
+}
+
+/// Places that are taken.
+#[derive(Default)]
+struct Taken {
+    all: usize,
+    by_organization: HashMap<Arc<str>, usize>,
 }
 
 /// A place among the callers who wait for runs. Given up when dropped.
 pub struct WaitingPlace {
-    _own: Counted,
-    _general: OwnedSemaphorePermit,
+    _counted: Counted,
 }
 
-/// The turn of an execution. Given up when dropped.
-pub(super) struct Turn {
-    _own: OwnedSemaphorePermit,
-    _general: OwnedSemaphorePermit,
-}
-
-/// One start, one run in memory or one caller who waits; counted until dropped.
+/// One run in memory or one caller who waits; counted until dropped.
 pub(super) struct Counted {
-    share: Arc<Share>,
-    counter: fn(&Share) -> &AtomicUsize,
+    organization_id: Arc<str>,
+    places: Arc<Places>,
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        (self.counter)(&self.share).fetch_sub(1, Relaxed);
+        self.places.taken().remove(&self.organization_id);
     }
 }
 
 impl Limits {
     pub(super) fn new(config: &RuntimeConfig) -> Self {
+        let slow_steps = pace::slow_steps_at_once();
         Self {
-            shares: RwLock::default(),
-            executions: Arc::new(Semaphore::new(config.executions)),
-            executions_each: config.executions_per_organization,
-            starts_each: config.starts_per_organization,
-            live_each: config.live_runs_per_organization,
-            waiting: Arc::new(Semaphore::new(config.waiting_callers)),
-            waiting_each: config.waiting_callers_per_organization,
+            starts: Turns::new(
+                config.starts,
+                config.starts_per_organization,
+                config.waiting_starts,
+            ),
+            start_patience: config.start_patience,
+            // What is executed or takes a step belongs to a run in memory or to a start: there are no more of them.
+            executions: Turns::new(config.executions, config.executions_per_organization, usize::MAX),
+            slow_steps: Turns::new(slow_steps, slow_steps, usize::MAX),
+            live: Places::new(config.live_runs),
+            waiting: Places::new(config.waiting_callers),
         }
     }
 
-    pub(super) fn share(&self, organization_id: &str) -> Arc<Share> {
-        let known = self
-            .shares
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(organization_id)
-            .cloned();
-        known.unwrap_or_else(|| self.new_share(organization_id))
+    /// Waits for the turn of a start; not for ever, and not when too many wait.
+    pub(super) async fn start(&self, organization_id: &str) -> Result<Turn, TooManyWait> {
+        let turn = timeout(self.start_patience, self.starts.turn(organization_id)).await;
+        turn.unwrap_or(Err(TooManyWait))
     }
 
-    fn new_share(&self, organization_id: &str) -> Arc<Share> {
-        let mut shares = self.shares.write().unwrap_or_else(PoisonError::into_inner);
-        if shares.len() >= REMEMBERED {
-            shares.retain(|_, share| Arc::strong_count(share) > 1);
-        }
-        let share = shares.entry(organization_id.to_owned()).or_insert_with(|| {
-            Arc::new(Share {
-                starts: AtomicUsize::new(0),
-                live: AtomicUsize::new(0),
-                waiting: AtomicUsize::new(0),
-                executions: Arc::new(Semaphore::new(self.executions_each)),
-            })
-        });
-        Arc::clone(share)
-    }
-
-    /// Counts a start, unless too many are under way.
-    pub(super) fn begin_start(&self, share: &Arc<Share>) -> Option<Counted> {
-        admit(share, |share| &share.starts, self.starts_each)
+    /// Starts that wait for their turn.
+    pub(super) fn starts_waiting(&self) -> usize {
+        self.starts.waiting()
     }
 
     /// Counts a run that a start brings into memory, unless there are too many.
-    pub(super) fn begin_live(&self, share: &Arc<Share>) -> Option<Counted> {
-        admit(share, |share| &share.live, self.live_each)
+    pub(super) fn begin_live(&self, organization_id: &Arc<str>) -> Option<Counted> {
+        self.live.take(organization_id)
     }
 
     /// Counts a run that was claimed: it is there already, whatever the limit.
-    pub(super) fn resume_live(&self, share: &Arc<Share>) -> Counted {
-        share.live.fetch_add(1, Relaxed);
-        Counted {
-            share: Arc::clone(share),
-            counter: |share| &share.live,
-        }
+    pub(super) fn resume_live(&self, organization_id: &Arc<str>) -> Counted {
+        self.live.taken().add(organization_id);
+        self.live.counted(organization_id)
     }
 
     /// A place for a caller who waits for a run, unless too many do.
     pub(super) fn waiting_place(&self, organization_id: &str) -> Option<WaitingPlace> {
-        let share = self.share(organization_id);
-        let own = admit(&share, |share| &share.waiting, self.waiting_each)?;
-        let general = Arc::clone(&self.waiting).try_acquire_owned().ok()?;
-        Some(WaitingPlace {
-            _own: own,
-            _general: general,
-        })
-    }
-
-    /// Waits for the turn of an execution.
-    pub(super) async fn execution(&self, share: &Share) -> Result<Turn, AcquireError> {
-        Ok(Turn {
-            _own: Arc::clone(&share.executions).acquire_owned().await?,
-            _general: Arc::clone(&self.executions).acquire_owned().await?,
-        })
+        let counted = self.waiting.take(&organization_id.into())?;
+        Some(WaitingPlace { _counted: counted })
     }
 }
 
-fn admit(share: &Arc<Share>, counter: fn(&Share) -> &AtomicUsize, most: usize) -> Option<Counted> {
-    let before = counter(share).fetch_add(1, Relaxed);
-    // Dropped at once when refused, which takes the count back.
-    let counted = Counted {
-        share: Arc::clone(share),
-        counter,
-    };
-    (before < most).then_some(counted)
+impl Places {
+    fn new(most: usize) -> Arc<Self> {
+        let taken = Mutex::default();
+        Arc::new(Self { most, taken })
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place, unless the organization has as many as are free.
+    fn take(self: &Arc<Self>, organization_id: &Arc<str>) -> Option<Counted> {
+        let mut taken = self.taken();
+        if taken.of(organization_id).saturating_add(taken.all) >= self.most {
+            return None;
+        }
+        taken.add(organization_id);
+        drop(taken);
+        Some(self.counted(organization_id))
+    }
+
+    fn counted(self: &Arc<Self>, organization_id: &Arc<str>) -> Counted {
+        Counted {
+            organization_id: Arc::clone(organization_id),
+            places: Arc::clone(self),
+        }
+    }
+}
+
+impl Taken {
+    fn of(&self, organization_id: &str) -> usize {
+        self.by_organization
+            .get(organization_id)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    fn add(&mut self, organization_id: &Arc<str>) {
+        self.all += 1;
+        *self
+            .by_organization
+            .entry(Arc::clone(organization_id))
+            .or_default() += 1;
+    }
+
+    fn remove(&mut self, organization_id: &str) {
+        self.all -= 1;
+        if let Some(own) = self.by_organization.get_mut(organization_id) {
+            *own -= 1;
+            if *own == 0 {
+                self.by_organization.remove(organization_id);
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -150,63 +163,55 @@ mod tests {
 
     use super::*;
 
-    fn limits(each: usize) -> Limits {
-        Limits::new(&RuntimeConfig {
-            starts_per_organization: each,
-            executions: 2,
-            executions_per_organization: 1,
-            ..RuntimeConfig::default()
-        })
-    }
-
-    #[test]
-    fn a_refused_start_is_not_counted() {
-        let limits = limits(2);
-        let share = limits.share("org_1");
-        let first = limits.begin_start(&share).unwrap();
-        let second = limits.begin_start(&share);
-        assert!(second.is_some());
-        assert!(limits.begin_start(&share).is_none());
-        assert!(
-            limits.begin_start(&limits.share("org_2")).is_some(),
-            "another organization is not concerned"
-        );
-        drop(first);
-        assert!(limits.begin_start(&share).is_some());
-    }
-
-    #[test]
-    fn callers_wait_as_far_as_there_are_places() {
+    #[tokio::test]
+    async fn a_start_is_refused_when_many_wait_or_it_waits_for_long() {
         let limits = Limits::new(&RuntimeConfig {
-            waiting_callers: 3,
-            waiting_callers_per_organization: 2,
+            starts: 1,
+            waiting_starts: 2,
+            start_patience: Duration::from_millis(20),
+            ..RuntimeConfig::default()
+        });
+        let first = limits.start("org_1").await.unwrap();
+        let (waited, refused) = tokio::join!(biased; limits.start("org_1"), limits.start("org_1"));
+        assert!(waited.is_err() && refused.is_err());
+        drop(first);
+        assert!(limits.start("org_1").await.is_ok());
+    }
+
+    #[test]
+    fn callers_wait_as_far_as_there_is_room_for_others() {
+        let limits = Limits::new(&RuntimeConfig {
+            waiting_callers: 4,
             ..RuntimeConfig::default()
         });
         let first = limits.waiting_place("org_1");
         let second = limits.waiting_place("org_1");
         assert!(first.is_some() && second.is_some() && limits.waiting_place("org_1").is_none());
         let third = limits.waiting_place("org_2");
+        assert!(third.is_some() && limits.waiting_place("org_2").is_none());
+        let fourth = limits.waiting_place("org_3");
         assert!(
-            third.is_some() && limits.waiting_place("org_2").is_none(),
+            fourth.is_some() && limits.waiting_place("org_4").is_none(),
             "the process is full"
         );
         drop(first);
-        assert!(limits.waiting_place("org_2").is_some());
+        assert!(limits.waiting_place("org_4").is_some());
     }
 
-    #[tokio::test]
-    async fn one_organization_cannot_take_every_execution() {
-        let limits = limits(1);
-        let (flood, other) = (limits.share("org_1"), limits.share("org_2"));
-        let running = limits.execution(&flood).await.unwrap();
-        let waiting = limits.execution(&flood);
-        tokio::pin!(waiting);
-        tokio::select! {
-            biased;
-            _ = &mut waiting => panic!("beyond the organization's share"),
-            turn = limits.execution(&other) => assert!(turn.is_ok()),
-        }
-        drop(running);
-        assert!(waiting.await.is_ok());
+    #[test]
+    fn what_is_claimed_is_counted_and_never_refused() {
+        let limits = Limits::new(&RuntimeConfig {
+            live_runs: 2,
+            ..RuntimeConfig::default()
+        });
+        let (flood, other) = (Arc::from("org_1"), Arc::from("org_2"));
+        let claimed: Vec<Counted> = (0..5).map(|_| limits.resume_live(&flood)).collect();
+        assert!(limits.begin_live(&other).is_none());
+        drop(claimed);
+        assert!(limits.begin_live(&other).is_some());
+        assert!(
+            limits.live.taken().by_organization.is_empty(),
+            "nothing is remembered"
+        );
     }
 }

@@ -14,6 +14,8 @@ pub struct MetricsSnapshot {
     pub runs_replayed: u64,
     /// Starts refused because too much was under way.
     pub starts_refused: u64,
+    /// Starts waiting for their organization's turn now.
+    pub starts_waiting: u64,
     /// Runs that ended well.
     pub runs_succeeded: u64,
     /// Runs that failed.
@@ -92,12 +94,18 @@ impl Metrics {
         self.longest_commit_micros.fetch_max(micros, Relaxed);
     }
 
-    pub(super) fn snapshot(&self, runs_live: usize, writes_queued: usize) -> MetricsSnapshot {
+    pub(super) fn snapshot(
+        &self,
+        starts_waiting: usize,
+        runs_live: usize,
+        writes_queued: usize,
+    ) -> MetricsSnapshot {
         let read = |counter: &AtomicU64| counter.load(Relaxed);
         MetricsSnapshot {
             runs_started: read(&self.runs_started),
             runs_replayed: read(&self.runs_replayed),
             starts_refused: read(&self.starts_refused),
+            starts_waiting: starts_waiting as u64,
             runs_succeeded: read(&self.runs_succeeded),
             runs_failed: read(&self.runs_failed),
             runs_cancelled: read(&self.runs_cancelled),

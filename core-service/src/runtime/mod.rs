@@ -14,11 +14,11 @@
 //! - `plans`, `surroundings`: what runs follow and what they reach; `calls`: the custom functions that they call.
 //!   `limits`, `pace`: what keeps one organization, or one workflow that computes for long, from holding up the others.
 //!
-//! Everything that queues is bounded: writes (`write_queue`; beyond, starts are refused and runs wait), starts and live
-//! runs per organization and process (beyond, starts are refused), executions per organization and process (beyond,
-//! they wait for their turn; there are no more than live runs bring), callers who wait for a run's answer, per
-//! organization and process (beyond, they are refused before anything starts), requests to one run (32; beyond, callers wait at
-//! most `remote_patience`), notifications (the store's; what is missed is found by looking), plans (the least used are
+//! Everything that queues is bounded, and shared evenly among organizations (`limits`): starts under way (beyond, they wait
+//! for their turn), starts that wait and live runs (beyond, starts are refused), writes (each start under way and each
+//! live run waits for the one it has), executions (beyond, they wait for their turn; there are no more than live runs
+//! bring), callers who wait for a run's answer (beyond, they are refused before anything starts), requests to one run (32;
+//! beyond, callers wait at most `remote_patience`), notifications (the store's; what is missed is found by looking), plans (the least used are
 //! forgotten), runs that are claimed at once. Runs that only wait are rows, not memory.
 //!
 //! Absent on purpose: permissions and billing (services), what nodes do (`nodes`), what starts runs by itself
@@ -112,8 +112,6 @@ struct Shared {
     live: Arc<LiveRuns>,
     limits: Limits,
     metrics: Metrics,
-    /// Turns of steps that compute for long.
-    slow_steps: Semaphore,
     alarm: Alarm,
     /// Places of claimed runs until they are written.
     take_ups: Arc<Semaphore>,
@@ -142,7 +140,7 @@ impl Runtime {
         surroundings: Arc<dyn SurroundingsSource>,
         config: RuntimeConfig,
     ) -> Result<Self, RuntimeError> {
-        let (journal, entries) = Journal::new(config.write_queue);
+        let (journal, entries) = Journal::new(&config);
         let shared = Arc::new(Shared {
             plans: Plans::new(
                 store.clone(),
@@ -155,7 +153,6 @@ impl Runtime {
             live: Arc::default(),
             limits: Limits::new(&config),
             metrics: Metrics::default(),
-            slow_steps: pace::turns(),
             take_ups: claim::take_ups(),
             alarm: Alarm::default(),
             claims: Notify::new(),
@@ -328,8 +325,7 @@ impl Runtime {
     /// # Errors
     /// Why the execution failed.
     pub async fn execute(&self, execution: Execution) -> Result<Executed, NodeError> {
-        let share = self.shared.limits.share(&execution.organization_id);
-        let (result, _turn) = execute::run(Arc::clone(&self.shared), share, None, execution).await;
+        let (result, _turn) = execute::run(Arc::clone(&self.shared), None, execution).await;
         result
     }
 
@@ -406,9 +402,11 @@ impl Runtime {
     /// The figures of this moment.
     #[must_use]
     pub fn metrics(&self) -> MetricsSnapshot {
-        self.shared
+        let shared = &self.shared;
+        let (starts_waiting, writes_queued) = (shared.limits.starts_waiting(), shared.journal.queued());
+        shared
             .metrics
-            .snapshot(self.shared.live.len(), self.shared.journal.queued())
+            .snapshot(starts_waiting, shared.live.len(), writes_queued)
     }
 }
 

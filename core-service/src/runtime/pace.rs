@@ -1,15 +1,16 @@
 //! Keeps workflows that compute for long from holding the threads that everybody needs.
 //!
-//! A plan whose step once took long is slow from then on: its steps wait for one of a few turns and run where they hold
-//! up nobody else. The others pay two looks at the clock.
+//! A plan whose step once took long is slow from then on: its steps wait for one of a few turns, which go round among
+//! organizations, and run where they hold up nobody else. The others pay two looks at the clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::block_in_place;
+
+use crate::turns::{Turn, Turns};
 
 /// A step that takes longer makes its plan a slow one.
 const LONG: Duration = Duration::from_millis(5);
@@ -35,18 +36,18 @@ impl Pace {
     }
 
     /// The turn of a slow plan's next steps. Others need none.
-    pub(super) async fn turn<'a>(&self, turns: &'a Semaphore) -> Option<SemaphorePermit<'a>> {
+    pub(super) async fn turn(&self, turns: &Turns, organization_id: &str) -> Option<Turn> {
         if !self.is_slow.load(Relaxed) {
             return None;
         }
-        turns.acquire().await.ok()
+        turns.turn(organization_id).await.ok()
     }
 }
 
 /// Slow steps that may run at once: half of the machine.
-pub(super) fn turns() -> Semaphore {
+pub(super) fn slow_steps_at_once() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Semaphore::new((cores / 2).max(1))
+    (cores / 2).max(1)
 }
 
 /// Lets the other tasks of this thread go on elsewhere meanwhile, where there is an elsewhere.
@@ -63,12 +64,15 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn a_slow_plan_waits_for_its_turn_and_holds_up_nobody() {
-        let (pace, turns) = (Pace::default(), Semaphore::new(1));
-        assert!(pace.turn(&turns).await.is_none(), "not known to be slow yet");
+        let (pace, turns) = (Pace::default(), Turns::new(1, 1, usize::MAX));
+        assert!(
+            pace.turn(&turns, "org_1").await.is_none(),
+            "not known to be slow yet"
+        );
         pace.run(|| std::thread::sleep(LONG * 2));
-        let turn = pace.turn(&turns).await;
+        let turn = pace.turn(&turns, "org_1").await;
         assert!(turn.is_some());
-        assert_eq!(turns.available_permits(), 0);
+        assert_eq!(turns.taken(), 1);
         // The only thread is in a step that ends when another task has run.
         let slow = tokio::spawn(async move {
             let (sender, receiver) = std::sync::mpsc::channel();

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use engine::graph::{FrozenFunction, FrozenGraph, Node};
 use engine::plan::Plan;
-use moka::sync::Cache;
 
 use super::error::PlanError;
 use super::pace::Pace;
 use super::surroundings::SurroundingsSource;
+use crate::lookups::Lookups;
 use crate::nodes::{Registry, RunWorkflow};
 use crate::store::{self, Store};
 
@@ -59,7 +59,7 @@ pub(super) struct Plans {
     store: Store,
     registry: Arc<Registry>,
     source: Arc<dyn SurroundingsSource>,
-    cache: Cache<String, Compiled>,
+    known: Lookups<String, Compiled, PlanError>,
 }
 
 impl Plans {
@@ -73,29 +73,30 @@ impl Plans {
             store,
             registry,
             source,
-            cache: Cache::new(most),
+            known: Lookups::lasting(most),
         }
     }
 
     /// The plan of a graph, which is stored when this returns.
     pub(super) async fn get(&self, organization_id: &str, graph: &GraphRef) -> Result<Compiled, PlanError> {
         let key = cache_key(organization_id, graph.content_hash());
-        if let Some(compiled) = self.cache.get(&key) {
-            return Ok(compiled);
-        }
-        let compiled = match graph {
+        self.known
+            .find(&key, || self.look_up(organization_id, graph))
+            .await
+    }
+
+    async fn look_up(&self, organization_id: &str, graph: &GraphRef) -> Result<Compiled, PlanError> {
+        match graph {
             GraphRef::Stored(content_hash) => {
                 let bytes = self.store.graph(organization_id, content_hash).await?;
-                self.compile(&bytes)?
+                self.compile(&bytes)
             }
             GraphRef::Frozen(graph) => {
                 let compiled = self.compile(&graph.bytes)?;
                 self.store.put_graph(organization_id, graph).await?;
-                compiled
+                Ok(compiled)
             }
-        };
-        self.cache.insert(key, compiled.clone());
-        Ok(compiled)
+        }
     }
 
     fn compile(&self, bytes: &[u8]) -> Result<Compiled, PlanError> {

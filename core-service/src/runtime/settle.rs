@@ -1,6 +1,7 @@
 //! Making a stretch of a run durable, however long the database cannot be reached; and what is left to do for a run
 //! whose state or journal cannot be used.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::event::Failure;
@@ -60,7 +61,12 @@ impl LiveRun {
             ..self.change(next)
         };
         let write = Write::Change(Box::new(change));
-        let committed = self.commit(Record { write, payloads }).await;
+        let record = Record {
+            organization_id: Arc::clone(&self.context.organization_id),
+            write,
+            payloads,
+        };
+        let committed = self.commit(record).await;
         let restarted = match (&committed, &restart) {
             (Committed::LeaseLost, _) => return Settled::Left,
             (Committed::Refused, None) => return Settled::Broken(NOT_RECORDED),
@@ -125,7 +131,7 @@ impl LiveRun {
             match self.shared.journal.change(self.held.generation, record).await {
                 Ok(ChangeOutcome::Written) => return Committed::Yes,
                 Ok(ChangeOutcome::OutOfCredits) => return Committed::OutOfCredits,
-                Err(WriteError::LeaseLost | WriteError::Full) => return Committed::LeaseLost,
+                Err(WriteError::LeaseLost) => return Committed::LeaseLost,
                 // A segment has one writer, so the one that is there is this one.
                 Err(WriteError::Refused(Refusal::Duplicate)) if may_be_there => return Committed::Yes,
                 Err(WriteError::Refused(_)) => return Committed::Refused,
@@ -222,6 +228,7 @@ impl RowToFail<'_> {
                 ..RunChange::default()
             };
             let record = Record {
+                organization_id: self.organization_id.into(),
                 write: Write::Change(Box::new(change)),
                 payloads: Vec::new(),
             };

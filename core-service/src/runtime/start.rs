@@ -29,6 +29,7 @@ use super::progress::{Next, Progress, StepFailure, credits, summary};
 use super::record::{From as StoredFrom, Lineage, StartRecord, Trigger};
 use super::timers::Timers;
 use crate::store::{Actor, CreateOutcome, Driver, IdempotencyKey, NewRun, RunActivity, StoreError, Tick};
+use crate::turns::Turn;
 use crate::{clock, id};
 
 /// A run to start.
@@ -87,19 +88,16 @@ impl Shared {
     pub(super) async fn start_run(self: &Arc<Self>, start: StartRun) -> Result<Started, StartRunError> {
         let held = self.lease.current().filter(|_| !self.is_draining());
         let held = held.ok_or(StartRunError::Unavailable)?;
-        let share = self.limits.share(&start.organization_id);
-        let Some(_counted) = self.limits.begin_start(&share) else {
-            return Err(self.overloaded());
-        };
+        let turn = self.limits.start(&start.organization_id).await;
+        let turn = turn.map_err(|_too_many_wait| self.overloaded())?;
         let newborn = self.first_step(start).await?;
         let run_id = newborn.context.run_id.to_string();
         if newborn.next == Next::Drive {
-            let has_room = |_: &Counted| self.live.len() < self.config.live_runs;
-            let outcome = match self.limits.begin_live(&share).filter(has_room) {
-                Some(counted) => self.start_live(held, newborn, counted).await?,
+            let outcome = match self.limits.begin_live(&newborn.context.organization_id) {
+                Some(counted) => self.start_live(held, newborn, counted, turn).await?,
                 // Its parent makes room by waiting for it, so it must not wait for room.
                 None if newborn.context.record.lineage.depth > 0 => {
-                    self.start_unclaimed(&held, newborn.record).await?
+                    self.start_unclaimed(&held, newborn.record, turn).await?
                 }
                 None => return Err(self.overloaded()),
             };
@@ -108,7 +106,7 @@ impl Shared {
         let Newborn {
             state, next, record, ..
         } = newborn;
-        let outcome = match self.journal.create(held.generation, record).await {
+        let outcome = match self.journal.create(held.generation, record, turn).await {
             Ok(outcome) => outcome,
             Err(error) => return Err(self.not_started(&error)),
         };
@@ -157,14 +155,14 @@ impl Shared {
             pace: compiled.pace,
             calls_workflows: compiled.calls_workflows,
             surroundings,
-            share: self.limits.share(&start.organization_id),
             calls: (!compiled.functions.is_empty()).then(Calls::default),
             roots: OnceLock::new(),
         };
         let mut state = RunState::new(Arc::clone(&context.plan));
         let mut timers = Timers::default();
         let mut progress = Progress::default();
-        let _turn = context.pace.turn(&self.slow_steps).await;
+        let slow_steps = &self.limits.slow_steps;
+        let _turn = context.pace.turn(slow_steps, &context.organization_id).await;
         let input = Input::Start(Start {
             attempt: 1,
             ..start.start
@@ -204,6 +202,7 @@ impl Shared {
             activity: activity.into_iter().collect(),
         };
         let record = Record {
+            organization_id: Arc::clone(&context.organization_id),
             write: Write::Create(Box::new(run)),
             payloads,
         };
@@ -223,6 +222,7 @@ impl Shared {
         held: Held,
         newborn: Newborn,
         counted: Counted,
+        turn: Turn,
     ) -> Result<CreateOutcome, StartRunError> {
         let Newborn {
             context,
@@ -260,16 +260,21 @@ impl Shared {
             _on_trial: None,
         };
         let (reply, outcome) = oneshot::channel();
-        tokio::spawn(live.begin(record, commands, reply));
+        tokio::spawn(live.begin(record, commands, turn, reply));
         outcome.await.unwrap_or(Err(StartRunError::Internal))
     }
 
     /// Starts a run as a row, for whichever process has room first.
-    async fn start_unclaimed(&self, held: &Held, mut record: Record) -> Result<CreateOutcome, StartRunError> {
+    async fn start_unclaimed(
+        &self,
+        held: &Held,
+        mut record: Record,
+        turn: Turn,
+    ) -> Result<CreateOutcome, StartRunError> {
         if let Write::Create(run) = &mut record.write {
             run.summary.driver = Driver::Anyone;
         }
-        let outcome = self.journal.create(held.generation, record).await;
+        let outcome = self.journal.create(held.generation, record, turn).await;
         self.claims.notify_one();
         outcome.map_err(|error| self.not_started(&error))
     }
@@ -307,7 +312,6 @@ impl Shared {
 
     fn not_started(&self, error: &WriteError) -> StartRunError {
         match error {
-            WriteError::Full => self.overloaded(),
             WriteError::LeaseLost | WriteError::Unknown(_) => StartRunError::Unavailable,
             WriteError::Refused(_) => StartRunError::Internal,
         }
@@ -333,9 +337,11 @@ impl LiveRun {
         self,
         record: Record,
         commands: Vec<Command>,
+        turn: Turn,
         reply: oneshot::Sender<Result<CreateOutcome, StartRunError>>,
     ) {
-        let outcome = self.shared.journal.create(self.held.generation, record).await;
+        let journal = &self.shared.journal;
+        let outcome = journal.create(self.held.generation, record, turn).await;
         let is_created = match &outcome {
             Ok(outcome) => *outcome == CreateOutcome::Created,
             Err(_) => false,

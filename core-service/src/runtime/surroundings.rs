@@ -49,15 +49,18 @@ pub enum SurroundingsError {
     Store(#[from] StoreError),
     /// A secret.
     #[error(transparent)]
-    Secret(#[from] SecretError),
+    Secret(#[from] Arc<SecretError>),
 }
 
 impl SurroundingsError {
     /// Whether the same call may succeed later. A master key that is missing may be brought.
     pub fn is_temporary(&self) -> bool {
         match self {
-            Self::Store(error) | Self::Secret(SecretError::Store(error)) => error.is_temporary(),
-            Self::Secret(error) => !matches!(error, SecretError::Damaged),
+            Self::Store(error) => error.is_temporary(),
+            Self::Secret(error) => match &**error {
+                SecretError::Store(error) => error.is_temporary(),
+                error => !matches!(error, SecretError::Damaged),
+            },
         }
     }
 }

@@ -27,6 +27,7 @@ use super::surroundings::SurroundingsError;
 use super::timers::Timers;
 use super::trial::{OnTrial, is_deadly};
 use crate::store::{ClaimCause, Run, Segment, StoreError};
+use crate::turns::on_behalf_of;
 
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -95,7 +96,9 @@ impl LiveRun {
             Admission::Trial(on_trial) => (None, Some(on_trial)),
         };
         let loaded = loop {
-            match load(&shared, &run, journal.as_deref()).await {
+            let organization_id = run.organization_id.as_str().into();
+            let loading = load(&shared, &run, journal.as_deref());
+            match on_behalf_of(organization_id, loading).await {
                 Ok(loaded) => break loaded,
                 Err(Obstacle::Passing) => {
                     // Others may have no obstacle.
@@ -110,7 +113,7 @@ impl LiveRun {
         };
         let (context, state, journal) = loaded;
         let deadly = cause == Some(ClaimCause::TakenOver) && is_deadly(&run, &shared.config, &state);
-        let counted = shared.limits.resume_live(&context.share);
+        let counted = shared.limits.resume_live(&context.organization_id);
         let mut live = Self {
             shared,
             held,
@@ -135,9 +138,12 @@ impl LiveRun {
             Input::Resume
         };
         let mut stretch = Stretch::default();
-        let pace = live.context.pace.clone();
-        let shared = Arc::clone(&live.shared);
-        let turn = pace.turn(&shared.slow_steps).await;
+        let slow_steps = &live.shared.limits.slow_steps;
+        let turn = live
+            .context
+            .pace
+            .turn(slow_steps, &live.context.organization_id)
+            .await;
         let mut taken = live.take_in(&mut stretch, Arrival::Input(input));
         if let (Ok(()), Some(request)) = (&taken, request) {
             taken = live.take_in(&mut stretch, Arrival::Request(request));
@@ -241,7 +247,6 @@ async fn load(
         pace: compiled.pace,
         calls_workflows: compiled.calls_workflows,
         surroundings,
-        share: shared.limits.share(&run.organization_id),
         calls: (!compiled.functions.is_empty()).then(Calls::default),
         roots: OnceLock::new(),
     };

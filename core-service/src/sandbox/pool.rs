@@ -1,10 +1,9 @@
 //! Hands workers out. A worker belongs to the first organization it serves, until it ends.
 //!
-//! A caller waits for its organization's turn first and for the process's second, as executions do: whatever one
-//! organization has waiting, it takes no more than its share of the workers. A few workers without an organization are
+//! Callers take turns by organization, as executions do: whatever one organization has waiting, it takes no more than
+//! its share of the workers. A few workers without an organization are
 //! kept ready, so that nobody waits for a process to start.
 
-use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use engine::event::LogLine;
 use serde_json::value::{RawValue, to_raw_value};
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::frame;
 use super::message::{Answer, Call, End, Failure, MAX_REQUEST, Outcome, Request};
 use super::process::{Keeper, Worker};
+use crate::turns::{TooManyWait, Turns};
 
 /// How much later than a worker this process notices that a call takes too long.
 const GRACE: Duration = Duration::from_millis(50);
@@ -25,8 +24,6 @@ const GRACE: Duration = Duration::from_millis(50);
 const LONG_ENOUGH: Duration = Duration::from_secs(300);
 /// How often idle workers are looked through.
 const LOOK_THROUGH: Duration = Duration::from_secs(10);
-/// Organizations remembered before those with nothing under way are forgotten.
-const REMEMBERED: usize = 10_000;
 
 /// How many workers there are, and which program they are.
 #[derive(Debug, Clone)]
@@ -75,9 +72,9 @@ pub enum SandboxError {
     /// No worker can be started.
     #[error("no process for user code can be started")]
     Start(#[from] io::Error),
-    /// The sandbox is closed.
-    #[error("the server is stopping")]
-    Closed(#[from] AcquireError),
+    /// Too many calls wait.
+    #[error(transparent)]
+    Busy(#[from] TooManyWait),
 }
 
 /// Runs code of users. Cheap to clone; all clones are the same sandbox.
@@ -89,8 +86,7 @@ pub struct Sandbox {
 struct Shared {
     config: SandboxConfig,
     keeper: Keeper,
-    turns: Arc<Semaphore>,
-    organizations: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
+    turns: Turns,
     resting: Mutex<Resting>,
 }
 
@@ -127,10 +123,10 @@ impl Sandbox {
             ..Resting::default()
         };
         let shared = Arc::new(Shared {
-            turns: Arc::new(Semaphore::new(config.workers)),
+            // There are no more callers than executions, steps and trials under way.
+            turns: Turns::new(config.workers, config.workers_per_organization, usize::MAX),
             config,
             keeper,
-            organizations: Mutex::default(),
             resting: Mutex::new(resting),
         });
         tokio::spawn(look_through(Arc::downgrade(&shared)));
@@ -175,7 +171,7 @@ impl Sandbox {
         hear: Hear<'_>,
     ) -> Result<Vec<Outcome>, SandboxError> {
         let calls: Vec<Encoded> = calls.iter().map(Encoded::of).collect();
-        let _turn = self.shared.turn(organization_id).await?;
+        let _turn = self.shared.turns.turn(organization_id).await?;
         let mut outcomes = Vec::with_capacity(calls.len());
         while outcomes.len() < calls.len() {
             let worker = self.shared.worker(organization_id).await?;
@@ -283,26 +279,6 @@ fn too_much() -> Failure {
 }
 
 impl Shared {
-    /// Waits for the turn of a call.
-    async fn turn(&self, organization_id: &str) -> Result<[OwnedSemaphorePermit; 2], AcquireError> {
-        let own = self.share(organization_id).acquire_owned().await?;
-        let general = Arc::clone(&self.turns).acquire_owned().await?;
-        Ok([own, general])
-    }
-
-    fn share(&self, organization_id: &str) -> Arc<Semaphore> {
-        let mut shares = self.organizations.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(share) = shares.get(organization_id) {
-            return Arc::clone(share);
-        }
-        if shares.len() >= REMEMBERED {
-            shares.retain(|_, share| Arc::strong_count(share) > 1);
-        }
-        let share = Arc::new(Semaphore::new(self.config.workers_per_organization));
-        shares.insert(organization_id.into(), Arc::clone(&share));
-        share
-    }
-
     /// A worker of the organization: one that rests, a spare, or a new one.
     async fn worker(self: &Arc<Self>, organization_id: &str) -> Result<Worker, SandboxError> {
         let (mut found, superfluous) = {
@@ -314,8 +290,7 @@ impl Shared {
             match own {
                 Some(own) => (Some(resting.bound.remove(own).worker), None),
                 None => {
-                    let at_work = self.config.workers - self.turns.available_permits();
-                    let crowded = at_work + resting.bound.len() > self.config.workers;
+                    let crowded = self.turns.taken() + resting.bound.len() > self.config.workers;
                     let superfluous = crowded.then(|| resting.bound.remove(0));
                     (resting.spares.pop(), superfluous)
                 }

@@ -4,16 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::kinds::WebhookSettings;
-use moka::sync::Cache;
 
 use super::graph;
 use super::ingress::Verifier;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::lookups::Lookups;
 use crate::store::{Store, WebhookTarget};
 use crate::variables::{VariableSet, Variables};
 
 /// How long a target is believed on nodes other than the one that changed it.
 const BELIEVED: Duration = Duration::from_millis(500);
+
+/// Targets that are kept.
+const MOST_TARGETS: u64 = 100_000;
 
 /// A webhook, its workflow and its trigger.
 pub(super) struct Target {
@@ -45,7 +48,7 @@ impl Target {
 pub struct WebhookTargets {
     store: Store,
     variables: Variables,
-    known: Cache<String, Arc<Target>>,
+    known: Lookups<String, Option<Arc<Target>>, Error>,
 }
 
 impl WebhookTargets {
@@ -54,25 +57,21 @@ impl WebhookTargets {
         Self {
             store,
             variables,
-            known: Cache::builder()
-                .max_capacity(100_000)
-                .time_to_live(BELIEVED)
-                .build(),
+            known: Lookups::for_a_while(MOST_TARGETS, BELIEVED),
         }
     }
 
     /// What a webhook leads to, if there is such a webhook.
     pub(super) async fn find(&self, webhook_id: &str) -> Result<Option<Arc<Target>>> {
-        if let Some(known) = self.known.get(webhook_id) {
-            return Ok(Some(known));
-        }
+        self.known.find(webhook_id, || self.look_up(webhook_id)).await
+    }
+
+    async fn look_up(&self, webhook_id: &str) -> Result<Option<Arc<Target>>> {
         let Some(row) = self.store.webhook_target(webhook_id).await? else {
             return Ok(None);
         };
         let trigger = self.trigger(&row).await?;
-        let target = Arc::new(Target { row, trigger });
-        self.known.insert(webhook_id.to_owned(), Arc::clone(&target));
-        Ok(Some(target))
+        Ok(Some(Arc::new(Target { row, trigger })))
     }
 
     async fn trigger(&self, row: &WebhookTarget) -> Result<Option<Trigger>> {
@@ -104,6 +103,6 @@ impl WebhookTargets {
 
     /// Forgets what was looked up, so that a change made here, to a webhook or a variable, holds at once.
     pub fn forget(&self) {
-        self.known.invalidate_all();
+        self.known.forget();
     }
 }

@@ -2,9 +2,13 @@
 //!
 //! Statements are written once, with `$n` parameters, in the noun's own file. SQLite has one writer connection behind
 //! a fair lock and a pool of readers that cannot write; PostgreSQL has one pool for both.
+//!
+//! Connections are few, so whoever wants one waits for the turn of the organization that it works for
+//! (`crate::turns`). What keeps all runs going (the journal, leases, claims) waits in no line.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgArguments;
@@ -15,12 +19,14 @@ use sqlx::{
     SqlitePool,
 };
 use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::time::timeout;
 
 use super::StoreError;
 use super::batch::bind_arrays;
 use super::dialect::{BatchStatement, Dialect};
 use super::value::{Row, Value};
 use crate::failpoint::{self, Boundary, Side};
+use crate::turns::{Turn, Turns};
 
 /// One of the two databases, open.
 #[derive(Clone)]
@@ -28,8 +34,42 @@ pub(super) enum Database {
     Sqlite {
         writer: Arc<Mutex<Writer>>,
         readers: SqlitePool,
+        lines: Lines,
     },
-    Postgres(PgPool),
+    Postgres {
+        pool: PgPool,
+        lines: Lines,
+    },
+}
+
+/// Those who wait for connections.
+#[derive(Clone)]
+pub(super) struct Lines {
+    reads: Turns,
+    writes: Turns,
+}
+
+/// How long a caller waits for a connection.
+pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Callers who may wait for connections to read, and as many to write; those of one organization as many as it leaves
+/// free.
+const MOST_WAITING: usize = 16_384;
+
+impl Lines {
+    /// Before so many connections that read and so many that write.
+    pub(super) fn new(reads: u32, writes: u32) -> Self {
+        let turns = |most: u32| Turns::new(most as usize, most as usize, MOST_WAITING);
+        Self {
+            reads: turns(reads),
+            writes: turns(writes),
+        }
+    }
+}
+
+async fn turn_of_caller(line: &Turns) -> Result<Turn, StoreError> {
+    let turn = timeout(ACQUIRE_TIMEOUT, line.turn_of_caller()).await;
+    let turn = turn.ok().and_then(Result::ok);
+    turn.ok_or_else(|| StoreError::from(sqlx::Error::PoolTimedOut))
 }
 
 /// SQLite's only connection that writes.
@@ -121,22 +161,47 @@ impl Drop for Pooled {
 impl Database {
     /// A connection for reading. It must not be held while waiting for anything but the database.
     pub(super) async fn read(&self) -> Result<Session, StoreError> {
-        Ok(match self {
-            Self::Sqlite { readers, .. } => Session::SqliteReader(readers.acquire().await?),
-            Self::Postgres(pool) => Session::Postgres(Pooled::acquire(pool).await?),
+        let turn = turn_of_caller(&self.lines().reads).await?;
+        let connected = match self {
+            Self::Sqlite { readers, .. } => Connected::SqliteReader(readers.acquire().await?),
+            Self::Postgres { pool, .. } => Connected::Postgres(Pooled::acquire(pool).await?),
+        };
+        Ok(Session {
+            connected,
+            _turn: Some(turn),
         })
     }
 
     /// A transaction for writing; undone unless it is committed.
     pub(super) async fn write(&self) -> Result<Transaction, StoreError> {
-        Ok(Transaction(match self {
+        let turn = turn_of_caller(&self.lines().writes).await?;
+        self.begin(Some(turn)).await
+    }
+
+    /// As `write`, before all who wait: for what keeps all runs going.
+    pub(super) async fn write_first(&self) -> Result<Transaction, StoreError> {
+        self.begin(None).await
+    }
+
+    async fn begin(&self, turn: Option<Turn>) -> Result<Transaction, StoreError> {
+        let connected = match self {
             Self::Sqlite { writer, .. } => {
                 let mut writer = Arc::clone(writer).lock_owned().await;
                 writer.begin().await?;
-                Session::SqliteWriter(writer)
+                Connected::SqliteWriter(writer)
             }
-            Self::Postgres(pool) => Session::Postgres(Pooled::begin(pool).await?),
+            Self::Postgres { pool, .. } => Connected::Postgres(Pooled::begin(pool).await?),
+        };
+        Ok(Transaction(Session {
+            connected,
+            _turn: turn,
         }))
+    }
+
+    fn lines(&self) -> &Lines {
+        match self {
+            Self::Sqlite { lines, .. } | Self::Postgres { lines, .. } => lines,
+        }
     }
 
     /// SQLite's writer outside of any transaction, for what can only be done there.
@@ -146,19 +211,27 @@ impl Database {
         };
         let mut writer = Arc::clone(writer).lock_owned().await;
         writer.abandon().await;
-        Some(Session::SqliteWriter(writer))
+        Some(Session {
+            connected: Connected::SqliteWriter(writer),
+            _turn: None,
+        })
     }
 
     pub(super) async fn close(&self) {
         match self {
             Self::Sqlite { readers, .. } => readers.close().await,
-            Self::Postgres(pool) => pool.close().await,
+            Self::Postgres { pool, .. } => pool.close().await,
         }
     }
 }
 
-/// A connection to either database.
-pub(super) enum Session {
+/// A connection to either database, and the turn it is had in.
+pub(super) struct Session {
+    connected: Connected,
+    _turn: Option<Turn>,
+}
+
+enum Connected {
     SqliteReader(PoolConnection<Sqlite>),
     SqliteWriter(OwnedMutexGuard<Writer>),
     Postgres(Pooled),
@@ -171,18 +244,18 @@ enum Connection<'a> {
 
 impl Session {
     pub(super) fn dialect(&self) -> Dialect {
-        match self {
-            Self::SqliteReader(_) | Self::SqliteWriter(_) => Dialect::Sqlite,
-            Self::Postgres(_) => Dialect::Postgres,
+        match self.connected {
+            Connected::SqliteReader(_) | Connected::SqliteWriter(_) => Dialect::Sqlite,
+            Connected::Postgres(_) => Dialect::Postgres,
         }
     }
 
     /// The connection, for a statement that is under way until `ended`.
     fn connection(&mut self) -> Connection<'_> {
-        match self {
-            Self::SqliteReader(connection) => Connection::Sqlite(connection),
-            Self::SqliteWriter(writer) => Connection::Sqlite(&mut writer.connection),
-            Self::Postgres(pooled) => {
+        match &mut self.connected {
+            Connected::SqliteReader(connection) => Connection::Sqlite(connection),
+            Connected::SqliteWriter(writer) => Connection::Sqlite(&mut writer.connection),
+            Connected::Postgres(pooled) => {
                 pooled.is_busy = true;
                 Connection::Postgres(&mut pooled.connection)
             }
@@ -191,7 +264,7 @@ impl Session {
 
     /// The statement is over, whatever came of it.
     fn ended<T>(&mut self, result: Result<T, sqlx::Error>) -> Result<T, StoreError> {
-        if let Self::Postgres(pooled) = self {
+        if let Connected::Postgres(pooled) = &mut self.connected {
             pooled.is_busy = false;
         }
         Ok(result?)
@@ -317,10 +390,10 @@ pub(super) struct Transaction(Session);
 impl Transaction {
     /// Returns when the changes are on stable storage.
     pub(super) async fn commit(self) -> Result<(), StoreError> {
-        match self.0 {
-            Session::SqliteWriter(mut writer) => writer.end("COMMIT").await,
-            Session::Postgres(pooled) => pooled.end("COMMIT").await,
-            Session::SqliteReader(_) => Ok(()),
+        match self.0.connected {
+            Connected::SqliteWriter(mut writer) => writer.end("COMMIT").await,
+            Connected::Postgres(pooled) => pooled.end("COMMIT").await,
+            Connected::SqliteReader(_) => Ok(()),
         }
     }
 
@@ -334,10 +407,10 @@ impl Transaction {
 
     /// Undoes the changes now rather than before the next transaction.
     pub(super) async fn rollback(self) -> Result<(), StoreError> {
-        match self.0 {
-            Session::SqliteWriter(mut writer) => writer.end("ROLLBACK").await,
-            Session::Postgres(pooled) => pooled.end("ROLLBACK").await,
-            Session::SqliteReader(_) => Ok(()),
+        match self.0.connected {
+            Connected::SqliteWriter(mut writer) => writer.end("ROLLBACK").await,
+            Connected::Postgres(pooled) => pooled.end("ROLLBACK").await,
+            Connected::SqliteReader(_) => Ok(()),
         }
     }
 }

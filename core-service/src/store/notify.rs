@@ -80,7 +80,7 @@ impl Notifier {
     /// Starts to listen, when there are other nodes to hear from. Ends with the pool.
     pub(super) fn start(database: &Database) -> Self {
         let (sender, _) = broadcast::channel(BACKLOG);
-        if let Database::Postgres(pool) = database {
+        if let Database::Postgres { pool, .. } = database {
             tokio::spawn(listen(pool.clone(), sender.clone()));
         }
         Self { sender }
@@ -116,7 +116,7 @@ impl Store {
                     payload: payload.to_owned(),
                 });
             }
-            Database::Postgres(_) => {
+            Database::Postgres { .. } => {
                 let mut session = self.database.read().await?;
                 session
                     .execute("SELECT pg_notify($1, $2)", &values![topic.as_word(), payload])

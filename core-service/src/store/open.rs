@@ -12,7 +12,7 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 use tokio::sync::Mutex;
 
-use super::database::{Database, Writer};
+use super::database::{ACQUIRE_TIMEOUT, Database, Lines, Writer};
 use super::notify::Notifier;
 use super::{Store, StoreError, migration};
 
@@ -55,13 +55,14 @@ impl FromStr for DatabaseUrl {
 
 /// How long to wait for a lock of another program (a backup, a shell) on the SQLite file.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a caller waits for a free connection.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long PostgreSQL waits, in milliseconds, for the next word of a transaction. One whose process was stopped or cut off
 /// in the middle keeps others from taking over its runs, for its locks are held until then.
 const SILENCE_MS: &str = "5000";
 const SQLITE_READERS: u32 = 8;
 const POSTGRES_CONNECTIONS: u32 = 20;
+/// Of these, at most so many read and so many write; what is left is for what keeps all runs going.
+const POSTGRES_READS: u32 = 10;
+const POSTGRES_WRITES: u32 = 6;
 /// Batch statements in their fixed sizes must all stay prepared.
 const STATEMENT_CACHE: usize = 512;
 /// Earlier versions can corrupt a database in WAL mode.
@@ -132,6 +133,8 @@ async fn open_sqlite(path: &Path) -> Result<Database, StoreError> {
     Ok(Database::Sqlite {
         writer: Arc::new(Mutex::new(Writer::new(writer))),
         readers,
+        // One who writes at a time, so that the journal waits for no more than that one.
+        lines: Lines::new(SQLITE_READERS, 1),
     })
 }
 
@@ -177,5 +180,8 @@ async fn open_postgres(url: &str) -> Result<Database, StoreError> {
         .max_connections(POSTGRES_CONNECTIONS)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .connect_lazy_with(options);
-    Ok(Database::Postgres(pool))
+    Ok(Database::Postgres {
+        pool,
+        lines: Lines::new(POSTGRES_READS, POSTGRES_WRITES),
+    })
 }

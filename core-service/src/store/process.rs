@@ -65,7 +65,7 @@ impl Store {
             epoch: 1,
             duration_ms,
         };
-        let mut transaction = self.database.write().await?;
+        let mut transaction = self.database.write_first().await?;
         let clock = transaction.dialect().clock_ms();
         if transaction.dialect().is_single_process() {
             let sql = "UPDATE processes SET alive = FALSE, epoch = epoch + 1 WHERE alive";
@@ -101,7 +101,7 @@ impl Store {
     /// # Errors
     /// [`CommitError::LeaseLost`] when another process took over; when the database fails.
     pub async fn renew_lease(&self, lease: &Lease) -> Result<(), CommitError> {
-        let mut transaction = self.database.write().await?;
+        let mut transaction = self.database.write_first().await?;
         let clock = transaction.dialect().clock_ms();
         let sql =
             format!("UPDATE processes SET expires_at = {clock} + $3 WHERE id = $1 AND epoch = $2 AND alive");
@@ -124,7 +124,7 @@ impl Store {
     /// # Errors
     /// [`CommitError::LeaseLost`] when another process took over; when the database fails.
     pub async fn retire_process(&self, lease: &Lease) -> Result<(), CommitError> {
-        let mut transaction = self.database.write().await?;
+        let mut transaction = self.database.write_first().await?;
         // First, because it waits for commits under way: their runs, too, must be given up.
         let deleted = transaction
             .execute(
@@ -183,7 +183,7 @@ impl Store {
         organization_id: &str,
         run_id: &str,
     ) -> Result<ClaimOne, CommitError> {
-        let mut transaction = self.fenced(lease).await?;
+        let mut transaction = self.fenced_by(self.database.write().await?, lease).await?;
         mark_expired(&mut transaction, lease).await?;
         let known = transaction
             .row(
@@ -251,8 +251,17 @@ impl Store {
     }
 
     /// A transaction that only a process whose lease still stands can commit: nobody can take it over before the end.
+    /// It waits in no line.
     pub(super) async fn fenced(&self, lease: &Lease) -> Result<Transaction, CommitError> {
-        let mut transaction = self.database.write().await?;
+        let transaction = self.database.write_first().await?;
+        self.fenced_by(transaction, lease).await
+    }
+
+    async fn fenced_by(
+        &self,
+        mut transaction: Transaction,
+        lease: &Lease,
+    ) -> Result<Transaction, CommitError> {
         let sql = match transaction.dialect().is_single_process() {
             true => "SELECT 1 FROM processes WHERE id = $1 AND epoch = $2 AND alive",
             // Keeps the row from being taken over, which locks it FOR UPDATE, but not from being renewed: share locks that

@@ -11,13 +11,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use moka::sync::Cache;
 use serde_json::Value;
-use tokio::sync::OnceCell;
 
 pub use set::{Owner, SetVariableError, Setting, VariableSetting};
 pub use surroundings::WithVariables;
 
+use crate::lookups::Lookups;
 use crate::secret::{Mask, Place, SecretError, Vault};
 use crate::store::{Store, Variable};
 
@@ -34,8 +33,8 @@ const SEALED_AS: &str = "variable";
 pub struct Variables {
     store: Store,
     vault: Vault,
-    /// By organization and workflow. A cell is put here before it is filled, so that forgetting reaches it.
-    known: Cache<(String, String), Arc<OnceCell<Arc<VariableSet>>>>,
+    /// By organization and workflow.
+    known: Lookups<(String, String), Arc<VariableSet>, Arc<SecretError>>,
 }
 
 /// The variables that one workflow's runs see.
@@ -52,10 +51,7 @@ impl Variables {
         Self {
             store,
             vault,
-            known: Cache::builder()
-                .max_capacity(MOST_WORKFLOWS)
-                .time_to_live(BELIEVED)
-                .build(),
+            known: Lookups::for_a_while(MOST_WORKFLOWS, BELIEVED),
         }
     }
 
@@ -67,18 +63,15 @@ impl Variables {
         &self,
         organization_id: &str,
         workflow_id: &str,
-    ) -> Result<Arc<VariableSet>, SecretError> {
+    ) -> Result<Arc<VariableSet>, Arc<SecretError>> {
         let key = (organization_id.to_owned(), workflow_id.to_owned());
-        let cell = self.known.get_with(key, Arc::default);
-        let set = cell
-            .get_or_try_init(|| self.load(organization_id, workflow_id))
-            .await?;
-        Ok(Arc::clone(set))
+        let load = async || self.load(organization_id, workflow_id).await.map_err(Arc::new);
+        self.known.find(&key, load).await
     }
 
     /// Forgets what was looked up, so that a change made here holds at once.
     pub fn forget(&self) {
-        self.known.invalidate_all();
+        self.known.forget();
     }
 
     async fn load(&self, organization_id: &str, workflow_id: &str) -> Result<Arc<VariableSet>, SecretError> {

@@ -15,4 +15,5 @@ mod report;
 mod request;
 mod scenarios;
 mod start;
+mod upstream;
 mod watch;

@@ -63,7 +63,8 @@ impl WebhookIngress {
             let started = self.start(&live, request).await?;
             return Ok(accepted(&started.run_id));
         }
-        self.start_and_wait(live, request).await
+        // Apart, like all that few calls need: thousands of calls wait at the same time, each in memory of its own.
+        Box::pin(self.start_and_wait(live, request)).await
     }
 
     /// Starts a run and answers with what it says. Whoever cannot wait is refused before anything starts.
@@ -95,7 +96,9 @@ impl WebhookIngress {
         // A repeated delivery is answered whatever the bill says: it starts nothing.
         let started = match start::check_billing(&live.row.organization) {
             Ok(()) => self.start_run(run).await?,
-            Err(refusal) => start::replay(&self.services, &run).await?.ok_or(refusal)?,
+            Err(refusal) => Box::pin(start::replay(&self.services, &run))
+                .await?
+                .ok_or(refusal)?,
         };
         tracing::debug!(
             run_id = started.run_id,
