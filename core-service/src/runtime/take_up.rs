@@ -221,6 +221,7 @@ async fn load(shared: &Shared, run: &Run) -> Result<(RunContext, RunState, Place
         metered: run.metered,
         record,
         plan: compiled.plan,
+        apps: compiled.apps,
         pace: compiled.pace,
         calls_workflows: compiled.calls_workflows,
         surroundings,

@@ -17,6 +17,8 @@ mod graph;
 mod human_request;
 mod ingress;
 mod invitation;
+mod kinds;
+mod manifest;
 mod member;
 mod page;
 mod reference;
@@ -41,7 +43,7 @@ use tonic::{Request, Response, Status};
 pub use target::WebhookTargets;
 
 use crate::auth::{Authorized, Gate, KeyHasher};
-use crate::connectors::Apps;
+use crate::catalog::Catalog;
 use crate::credentials::Credentials;
 use crate::error::{Error, Result};
 use crate::nodes::Registry;
@@ -65,8 +67,8 @@ pub struct Services {
     pub registry: Arc<Registry>,
     /// Runs custom functions.
     pub sandbox: Sandbox,
-    /// The apps of the catalog.
-    pub apps: Apps,
+    /// The apps of each organization.
+    pub catalog: Catalog,
     /// Opens credentials and seals them.
     pub credentials: Credentials,
     /// Sends requests to other services.
@@ -133,7 +135,10 @@ impl Services {
             .add_service(InvitationServiceServer::new(invitation::Invitations::new(self)))
             .add_service(ActivityServiceServer::new(activity::ActivityFeed::new(self)))
             .add_service(CatalogServiceServer::new(catalog::Catalog::new(self)))
-            .add_service(AdminServiceServer::new(admin::Admin::new(self)))
+            .add_service(
+                AdminServiceServer::new(admin::Admin::new(self))
+                    .max_decoding_message_size(manifest::MAX_MESSAGE_BYTES),
+            )
             .add_service(CredentialServiceServer::new(credential::Credentials::new(self)))
             .add_service(DatabaseServiceServer::new(database::Databases::new(self)))
             .add_service(StructureServiceServer::new(structure::Structures::new(self)))
