@@ -142,7 +142,7 @@ async fn another_server_has_it_too_and_takes_runs_over_with_what_was_pinned() {
         ..options()
     })
     .await;
-    let _log = ShowLog(&second);
+    let log = ShowLog(&second);
     let service = service().await;
     let admin = first.admin().await;
     let made = admin.organization("Two", None).await;
@@ -175,7 +175,7 @@ async fn another_server_has_it_too_and_takes_runs_over_with_what_was_pinned() {
     let report = far.ended(&run).await;
     assert_eq!(report["status"], "succeeded", "{report}");
     assert_eq!(report["nodes"][2]["output"]["path"], "/first/7", "{report}");
-    drop(first);
+    drop(log);
     drop(second);
     database.drop_now().await.unwrap();
 }

@@ -1,8 +1,9 @@
 //! What the operator writes is told to the organizations that it concerns.
 
 use contract::v1::{self, MemberRole};
+use http::Method;
 use serde_json::{Value, json};
-use test_support::{Api, graphs};
+use test_support::{Api, graphs, text};
 
 use super::{asks_a_service, is_missing, told, writing_routes};
 use crate::world::World;

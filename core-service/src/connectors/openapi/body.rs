@@ -50,7 +50,7 @@ impl Body {
         let is_split =
             body_type != "raw" && schema.is_plain_object() && schema.properties.len() <= MOST_PROPERTIES;
         let (fields, template) = match is_split {
-            true => properties(&schema, content, names, warnings),
+            true => properties(&schema, content, body_type, names, warnings),
             false => whole(&schema, &request, body_type, names, warnings),
         };
         Ok(Some(Self {
@@ -66,6 +66,7 @@ impl Body {
 fn properties(
     schema: &Schema<'_>,
     content: &Part<'_>,
+    body_type: &str,
     names: &mut Names,
     warnings: &mut Warnings,
 ) -> (Vec<Field>, Value) {
@@ -76,7 +77,12 @@ fn properties(
             continue;
         }
         let name = names.unique(name::variable(called));
-        template.insert((*called).to_owned(), json!(format!("{{{{parameters.{name}}}}}")));
+        let value = match body_type != "json" && property.only_type() == Some("object") {
+            // A form has texts only, and an object in multipart would be a file.
+            true => format!("{{{{parameters.{name} == null ? null : toJSON(parameters.{name})}}}}"),
+            false => format!("{{{{parameters.{name}}}}}"),
+        };
+        template.insert((*called).to_owned(), json!(value));
         let source = Source {
             name,
             called,

@@ -106,6 +106,8 @@ pub fn import(bytes: &[u8], wishes: &Wishes) -> Result<Imported, ImportError> {
     let info = root.member("info", &mut warnings);
     let title = info.as_ref().and_then(|info| info.text("title"));
     let id = app_id(wishes, title)?;
+    let name = title.map(|title| name::short(title, LONGEST_NAME));
+    let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| id.clone());
     let server = Server::of(&root, wishes, &mut warnings)?;
     let security = Security::of(&root, &server, &mut warnings);
     let operations = Operations::of(&root, &security, &mut warnings)?;
@@ -117,10 +119,7 @@ pub fn import(bytes: &[u8], wishes: &Wishes) -> Result<Imported, ImportError> {
     let mut manifest = Map::new();
     manifest.insert("manifest".to_owned(), json!(super::manifest::VERSION));
     manifest.insert("id".to_owned(), json!(id));
-    manifest.insert(
-        "name".to_owned(),
-        json!(name::short(title.unwrap_or(&id), LONGEST_NAME)),
-    );
+    manifest.insert("name".to_owned(), json!(name));
     let description = info.as_ref().and_then(|info| info.text("description"));
     if let Some(description) = description {
         manifest.insert(

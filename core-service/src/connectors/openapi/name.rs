@@ -65,6 +65,11 @@ pub(super) fn short(text: &str, most: usize) -> String {
     }
 }
 
+/// A text in the place of a template, without being one.
+pub(super) fn literal(text: &str) -> String {
+    text.replace("{{", "\\{{")
+}
+
 /// Names that are given once.
 #[derive(Default)]
 pub(super) struct Names(HashSet<String>);

@@ -203,7 +203,7 @@ impl Operation<'_, '_> {
             }
             request.insert("body".to_owned(), body.template);
             if let Some(content_type) = body.content_type {
-                headers.insert("content-type".to_owned(), json!(content_type));
+                headers.insert("content-type".to_owned(), json!(name::literal(&content_type)));
             }
             fields = body.fields;
         }

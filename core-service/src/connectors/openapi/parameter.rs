@@ -1,5 +1,6 @@
 //! Parameters of operations: which field each is, and where its value goes.
 
+use http::HeaderName;
 use serde_json::{Map, Value};
 
 use super::Warnings;
@@ -50,6 +51,7 @@ impl Slots {
         let schema = schema.map_or_else(Schema::default, |schema| Schema::of(&schema, warnings));
         let is_object = schema.only_type() == Some("object") && coded.is_none();
         let why = match place {
+            "header" if HeaderName::try_from(called).is_err() => Some("that is no name of a header"),
             "path" | "query" | "header" if !is_object => None,
             "path" | "query" | "header" => Some("an object cannot be sent there"),
             "cookie" => Some("cookies are not sent"),

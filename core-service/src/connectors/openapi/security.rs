@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use http::HeaderName;
 use serde_json::{Value, json};
 
 use super::document::Part;
@@ -114,7 +115,7 @@ impl<'d> Security<'d> {
         Ok(json!({
             "type": "api_key",
             "fields": [key_field("key", "Key")],
-            "apply": [{ "to": to, "name": header, "value": "{{connection.key}}" }],
+            "apply": [{ "to": to, "name": name::literal(header), "value": "{{connection.key}}" }],
         }))
     }
 
@@ -142,7 +143,7 @@ impl<'d> Security<'d> {
             for ((scheme, _), (to, header)) in members.iter().zip(places) {
                 let name = names.unique(name::variable(scheme));
                 apply
-                    .push(json!({ "to": to, "name": header, "value": format!("{{{{connection.{name}}}}}") }));
+                    .push(json!({ "to": to, "name": name::literal(header), "value": format!("{{{{connection.{name}}}}}") }));
                 fields.push(key_field(&name, &name::label(scheme)));
                 called.push(*scheme);
             }
@@ -243,11 +244,12 @@ fn key_field(name: &str, label: &str) -> Value {
 
 /// Where a key goes, when that is a header or the query.
 fn place_of<'d>(scheme: &Part<'d>) -> Option<(&'d str, &'d str)> {
-    let is_key = scheme.text("type") == Some("apiKey");
-    let place = scheme
-        .text("in")
-        .filter(|place| is_key && matches!(*place, "header" | "query"));
-    place.zip(scheme.text("name"))
+    let (place, name) = (scheme.text("in")?, scheme.text("name")?);
+    let is_place = match place {
+        "header" => HeaderName::try_from(name).is_ok(),
+        other => other == "query",
+    };
+    (is_place && scheme.text("type") == Some("apiKey")).then_some((place, name))
 }
 
 /// The sets of schemes that the document asks for, each with the scopes of its members.

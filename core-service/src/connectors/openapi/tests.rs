@@ -383,3 +383,73 @@ fn every_text_survives_its_way_into_yaml() {
         assert!(module["request"]["query"].get(text).is_some(), "{module}");
     }
 }
+
+/// Every place in a value, as a pointer.
+fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+    found.push(at.to_owned());
+    match value {
+        Value::Array(values) => {
+            for (number, value) in values.iter().enumerate() {
+                places(value, &format!("{at}/{number}"), found);
+            }
+        }
+        Value::Object(members) => {
+            for (name, value) in members {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                places(value, &format!("{at}/{name}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn whatever_stands_in_a_document_there_is_a_manifest_or_a_refusal() {
+    let operation = json!({
+        "operationId": "x", "security": [{ "a": [] }, { "b": ["s"] }],
+        "parameters": [{ "name": "q", "in": "query", "explode": false, "schema": { "type": "array", "enum": ["a"], "default": "a" } }],
+        "requestBody": { "required": true, "content": { "application/json": { "schema": {
+            "allOf": [{ "required": ["p"], "properties": { "p": { "anyOf": [{ "type": "string" }] } } }],
+        } } } },
+    });
+    let flow = json!({ "tokenUrl": "https://x.test/t", "authorizationUrl": "https://x.test/a", "scopes": { "s": "" } });
+    let good = document(
+        json!({ "/a/{b}": { "post": operation } }),
+        json!({ "securitySchemes": {
+            "a": { "type": "apiKey", "in": "header", "name": "K" },
+            "b": { "type": "oauth2", "flows": { "authorizationCode": flow } },
+        } }),
+    );
+    let mut found = Vec::new();
+    places(&good, "", &mut found);
+    let others = [
+        json!(null),
+        json!(1),
+        json!("{{x"),
+        json!([]),
+        json!([{}]),
+        json!({}),
+        json!({ "$ref": "#" }),
+    ];
+    let mut made = 0;
+    for place in &found {
+        for other in &others {
+            let mut document = good.clone();
+            *document.pointer_mut(place).unwrap() = other.clone();
+            match import(document.to_string().as_bytes(), &Wishes::default()) {
+                Ok(imported) => {
+                    let read = App::read(&imported.manifest);
+                    assert!(
+                        read.is_ok(),
+                        "{place} {other}: {}\n{}",
+                        read.err().unwrap(),
+                        imported.manifest
+                    );
+                    made += 1;
+                }
+                Err(refused) => assert!(!refused.to_string().is_empty()),
+            }
+        }
+    }
+    assert!(made > found.len(), "{made} of {}", found.len() * others.len());
+}
