@@ -101,7 +101,7 @@ async fn a_document_becomes_an_app_whose_operations_run(world: &World) {
         module("list_pets", json!({ "kind": "cat", "tags": ["a", "b"], "ids": [1, 2], "X_Trace": "t" })),
         module("create_pet", json!({ "name": "Tom", "in": "cage", "mother": { "name": "Kate" } })),
         module("get_pet", json!({ "petId": "{{1.none ?? 7}}" })),
-        module("rename_pet", json!({ "petId": 7, "body": "Tim\nTom" })),
+        module("rename_pet", json!({ "petId": "7", "body": "Tim\nTom" })),
         module("shop_status", json!({})),
     ]);
     let workflow = world.api.workflow_with("Pets", operations).await;

@@ -147,7 +147,11 @@ pub fn import(bytes: &[u8], wishes: &Wishes) -> Result<Imported, ImportError> {
 }
 
 fn check_version(root: &Part<'_>) -> Result<(), ImportError> {
-    let said = root.text("openapi");
+    let said = root.value.get("openapi").map(|said| match said {
+        Value::String(version) => version.clone(),
+        // In YAML, 3.1 is a number.
+        other => other.to_string(),
+    });
     match said {
         Some(version) if version.starts_with("3.0") || version.starts_with("3.1") => Ok(()),
         Some(version) => Err(ImportError::new(
