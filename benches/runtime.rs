@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use core_service::nodes::Registry;
 use core_service::runtime::{GraphRef, NoSurroundings, Runtime, RuntimeConfig, StartRun, Trigger};
 use core_service::store::{Actor, DatabaseUrl, Founding, Graph, RunStatus, Store};
+use engine::graph::Needs;
 use engine::start::{Start, StartFrom};
 use serde_json::{Value, json};
 use test_support::TemporaryDirectory;
@@ -175,8 +176,8 @@ fn start(organization_id: String) -> StartRun {
         workflow_id: "wf_00000000000000000000000001".to_owned(),
         workflow_name: "Bench".to_owned(),
         graph: GraphRef::Frozen(Graph {
-            content_hash: graph.content_hash(&[]),
-            bytes: graph.canonical_json(&[]).into_bytes(),
+            content_hash: graph.content_hash(&Needs::default()),
+            bytes: graph.canonical_json(&Needs::default()).into_bytes(),
         }),
         version_no: Some(1),
         start: Start {

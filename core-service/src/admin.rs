@@ -4,6 +4,7 @@
 //! on the database itself.
 
 mod backup;
+mod catalog;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,10 +17,12 @@ use serde_json::{Value, json};
 use tonic::Request;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
+use tonic_types::StatusExt as _;
 
 use crate::secret::{Secret, read_private};
 use crate::store::StoreError;
 use backup::Backup;
+use catalog::{Catalog, CatalogCall};
 
 /// Administer a running server.
 #[derive(Args)]
@@ -225,24 +228,16 @@ enum Secrets {
     Rotate,
 }
 
-#[derive(Subcommand)]
-enum Catalog {
-    /// Add an app from an OpenAPI 3 document.
-    ImportOpenapi {
-        /// The document, JSON or YAML.
-        file: PathBuf,
-        /// Id of the organization that gets it; all when absent.
-        #[arg(long)]
-        org: Option<String>,
-    },
-    /// Add an app from a manifest.
-    Add {
-        /// The manifest, YAML.
-        file: PathBuf,
-        /// Id of the organization that gets it; all when absent.
-        #[arg(long)]
-        org: Option<String>,
-    },
+/// What a command tells: its members, and for people perhaps another text.
+struct Told {
+    members: Value,
+    text: Option<String>,
+}
+
+impl From<Value> for Told {
+    fn from(members: Value) -> Self {
+        Self { members, text: None }
+    }
 }
 
 /// A command that was not carried out.
@@ -263,7 +258,7 @@ pub enum AdminError {
         source: tonic::transport::Error,
     },
     /// The server refuses.
-    #[error("{}", .0.message())]
+    #[error("{}", said(.0))]
     Refused(tonic::Status),
     /// The database cannot be copied.
     #[error(transparent)]
@@ -277,14 +272,14 @@ impl AdminCommand {
     /// When the server cannot be reached or refuses.
     pub async fn run(self) -> Result<String, AdminError> {
         let as_json = self.json;
-        let answer = match self.task {
+        let told = match self.task {
             Task::Call(noun) => execute(self.server.client().await?, noun).await?,
-            Task::Backup(backup) => backup.run(&self.server.data_dir).await?,
+            Task::Backup(backup) => backup.run(&self.server.data_dir).await?.into(),
         };
-        Ok(if as_json {
-            answer.to_string()
-        } else {
-            plain(&answer)
+        Ok(match told {
+            Told { members, .. } if as_json => members.to_string(),
+            Told { text: Some(text), .. } => text,
+            Told { members, text: None } => plain(&members),
         })
     }
 }
@@ -360,8 +355,8 @@ macro_rules! call {
     }};
 }
 
-async fn execute(mut caller: Caller, noun: Noun) -> Result<Value, AdminError> {
-    Ok(match noun {
+async fn execute(mut caller: Caller, noun: Noun) -> Result<Told, AdminError> {
+    let members = match noun {
         Noun::Org(Org::Create { name, plan }) => {
             let made =
                 call!(caller.create_organization(v1::CreateOrganizationRequest { name, plan_id: plan }));
@@ -429,23 +424,14 @@ async fn execute(mut caller: Caller, noun: Noun) -> Result<Value, AdminError> {
             let answer = call!(caller.rotate_secrets(v1::RotateSecretsRequest {}));
             json!({ "masterKeyVersion": answer.master_key_version })
         }
-        Noun::Catalog(Catalog::ImportOpenapi { file, org }) => {
-            let document = read_file(&file)?;
-            let request = v1::ImportOpenApiRequest {
-                document,
-                organization_id: org,
-            };
-            app(call!(caller.import_open_api(request)).app)
+        Noun::Catalog(command) => {
+            return Ok(match command.call()? {
+                CatalogCall::Import(request) => catalog::imported(call!(caller.import_open_api(request))),
+                CatalogCall::Add(request) => catalog::added(call!(caller.add_manifest(request))),
+            });
         }
-        Noun::Catalog(Catalog::Add { file, org }) => {
-            let manifest = read_file(&file)?;
-            let request = v1::AddManifestRequest {
-                manifest,
-                organization_id: org,
-            };
-            app(call!(caller.add_manifest(request)).app)
-        }
-    })
+    };
+    Ok(members.into())
 }
 
 fn set_plan(verb: PlanVerb) -> v1::SetPlanRequest {
@@ -479,13 +465,17 @@ fn set_plan(verb: PlanVerb) -> v1::SetPlanRequest {
     }
 }
 
-fn app(version: Option<v1::CatalogVersion>) -> Value {
-    let version = version.unwrap_or_default();
-    json!({ "appId": version.app_id, "version": version.version, "modules": version.module_count })
-}
-
-fn read_file(path: &std::path::Path) -> Result<Vec<u8>, AdminError> {
-    std::fs::read(path).map_err(|error| AdminError::Unusable(format!("{}: {error}", path.display())))
+/// What the server says, and each place when it is about several.
+fn said(status: &tonic::Status) -> String {
+    let details = status.get_error_details();
+    let places = details
+        .bad_request()
+        .map(|request| request.field_violations.as_slice());
+    let mut text = status.message().to_owned();
+    for place in places.filter(|places| places.len() > 1).unwrap_or_default() {
+        text.push_str(&format!("\n{}: {}", place.field, place.description));
+    }
+    text
 }
 
 /// A line for each member, for people.
@@ -494,11 +484,18 @@ fn plain(answer: &Value) -> String {
     let Some(members) = members else {
         return "Done.".to_owned();
     };
-    let line = |(name, value): (&String, &Value)| match value {
-        Value::String(text) => format!("{name}: {text}"),
-        other => format!("{name}: {other}"),
-    };
-    members.iter().map(line).collect::<Vec<_>>().join("\n")
+    let mut lines = Vec::new();
+    for (name, value) in members {
+        match value {
+            Value::String(text) => lines.push(format!("{name}: {text}")),
+            Value::Array(texts) => {
+                let each = texts.iter().filter_map(Value::as_str);
+                lines.extend(each.map(|text| format!("{name}: {text}")));
+            }
+            other => lines.push(format!("{name}: {other}")),
+        }
+    }
+    lines.join("\n")
 }
 
 fn read_limit(text: &str) -> Result<Limit, String> {

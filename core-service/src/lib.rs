@@ -7,6 +7,7 @@ pub mod admin;
 pub mod auth;
 pub mod authoring;
 pub mod bootstrap;
+pub mod catalog;
 pub mod clock;
 pub mod config;
 pub mod connectors;
@@ -48,6 +49,7 @@ use tower::Layer as _;
 
 use crate::auth::{Access, AccessLayer, Gate};
 use crate::bootstrap::{BootstrapError, FirstKey};
+use crate::catalog::Catalog;
 use crate::config::ServeOptions;
 use crate::connectors::{AppFileError, Apps};
 use crate::credentials::Credentials;
@@ -119,9 +121,9 @@ impl Core {
         let secrets = bootstrap::secrets(options, &store).await?;
         let first_key = bootstrap::first_start(options, &store, &secrets.hasher).await?;
         let sandbox = Sandbox::start(sandbox_config(options)).await?;
-        let apps = Apps::built_in()?;
+        let catalog = Catalog::new(store.clone(), Apps::built_in()?);
         let outbound = Outbound::new(&options.outbound_allow);
-        let credentials = Credentials::new(store.clone(), secrets.vault.clone(), apps.clone());
+        let credentials = Credentials::new(store.clone(), secrets.vault.clone(), catalog.clone());
         let http = HttpCaller::new(outbound.clone(), credentials.clone());
         let config = RuntimeConfig {
             lease: Duration::from_millis(options.lease_ms),
@@ -130,7 +132,7 @@ impl Core {
         let variables = Variables::new(store.clone(), secrets.vault.clone());
         let mut registry = Registry::new();
         registry.add_data_kinds(&store, &variables);
-        registry.add_request_kinds(&apps, &http);
+        registry.add_request_kinds(&catalog, &http);
         let calls = WorkflowCalls::default();
         registry.add_executed(RunWorkflow, Arc::new(calls.clone()));
         registry.add_code_kinds(&sandbox);
@@ -139,7 +141,7 @@ impl Core {
         let surroundings = Arc::new(WithVariables::new(variables.clone(), functions));
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
         let triggers = Triggers::start(store.clone(), runtime.clone(), Arc::clone(&registry), &calls);
-        triggers.poll(apps.clone(), http.clone());
+        triggers.poll(catalog.clone(), http.clone());
         let retention = Retention::start(store.clone(), runtime.clone(), RetentionConfig::default());
         let metrics = Metrics::new(runtime.clone(), triggers, retention);
         let gate = Gate::new(
@@ -160,7 +162,7 @@ impl Core {
             runtime: runtime.clone(),
             registry,
             sandbox,
-            apps,
+            catalog,
             credentials,
             outbound,
             http,

@@ -80,8 +80,8 @@ fn message(method: &str) -> Vec<u8> {
     };
     match method {
         "AddManifest" => v1::AddManifestRequest {
-            manifest: b"x".to_vec(),
-            ..Default::default()
+            manifest: b"manifest: 1\nid: x\nname: X\nhosts: [x.test]".to_vec(),
+            organization_id: Some(name()),
         }
         .encode_to_vec(),
         "ApplyGraphOps" => {
@@ -166,8 +166,11 @@ fn message(method: &str) -> Vec<u8> {
         }
         .encode_to_vec(),
         "ImportOpenApi" => v1::ImportOpenApiRequest {
-            document: b"x".to_vec(),
-            ..Default::default()
+            document: br#"{"openapi": "3.1.0", "paths": {"/x": {"get": {}}}}"#.to_vec(),
+            organization_id: Some(name()),
+            app_id: Some(name()),
+            base_url: Some("https://x.test".to_owned()),
+            dry_run: None,
         }
         .encode_to_vec(),
         "ListDynamicOptions" => v1::ListDynamicOptionsRequest {

@@ -97,6 +97,12 @@ const RULES: &[Rule] = &[
         allowed: &[],
     },
     Rule {
+        says: "which apps there are is no matter of who uses them",
+        word: r"\bcrate::(\{[^}]*)?(credentials|nodes|runtime|services)\b",
+        folder: "core-service/src/catalog",
+        allowed: &[],
+    },
+    Rule {
         says: "only the outbound client, which checks addresses, connects to elsewhere",
         word: r"\bTcpStream::connect\b|\blookup_host\b|\bhyper_util::client\b",
         folder: "core-service/src",

@@ -1,6 +1,6 @@
 //! Workflows to run, in few words.
 
-use engine::graph::Graph;
+use engine::graph::{Graph, Needs};
 use engine::start::{Start, StartFrom};
 use serde_json::{Value, json};
 
@@ -52,8 +52,8 @@ pub(crate) fn wait(milliseconds: i64) -> (&'static str, Value, Value) {
 pub(crate) fn frozen(graph: &Value) -> store::Graph {
     let graph: Graph = serde_json::from_value(graph.clone()).unwrap();
     store::Graph {
-        content_hash: graph.content_hash(&[]),
-        bytes: graph.canonical_json(&[]).into_bytes(),
+        content_hash: graph.content_hash(&Needs::default()),
+        bytes: graph.canonical_json(&Needs::default()).into_bytes(),
     }
 }
 

@@ -35,6 +35,7 @@ mod functions;
 mod human_requests;
 mod idempotency;
 mod invitations;
+mod manifests;
 mod metering;
 mod polls;
 mod processes;

@@ -150,24 +150,40 @@ impl Graph {
 
     /// The graph as canonical JSON: keys sorted, nodes and edges by id, no white space. Two graphs with the same
     /// content have the same text, whatever the order they were built in.
-    pub fn canonical_json(&self, functions: &[FrozenFunction]) -> String {
+    pub fn canonical_json(&self, needs: &Needs) -> String {
         let mut nodes: Vec<&Node> = self.nodes.iter().collect();
         nodes.sort_by_key(|node| node.id);
         let mut edges: Vec<&Edge> = self.edges.iter().collect();
         edges.sort_by(|a, b| a.id.cmp(&b.id));
-        let mut functions: Vec<&FrozenFunction> = functions.iter().collect();
+        let mut functions: Vec<&FrozenFunction> = needs.functions.iter().collect();
         functions.sort();
-        let mut content = serde_json::json!({ "nodes": nodes, "edges": edges });
-        if let (Value::Object(content), false) = (&mut content, functions.is_empty()) {
-            content.insert(String::from("functions"), serde_json::json!(functions));
+        let mut apps: Vec<&FrozenApp> = needs.apps.iter().collect();
+        apps.sort();
+        let mut content = Map::new();
+        content.insert("nodes".into(), serde_json::json!(nodes));
+        content.insert("edges".into(), serde_json::json!(edges));
+        if !functions.is_empty() {
+            content.insert("functions".into(), serde_json::json!(functions));
         }
-        canonical::to_string(&content)
+        if !apps.is_empty() {
+            content.insert("apps".into(), serde_json::json!(apps));
+        }
+        canonical::to_string(&Value::Object(content))
     }
 
     /// SHA-256 of [`Graph::canonical_json`] in lower-case hexadecimal.
-    pub fn content_hash(&self, functions: &[FrozenFunction]) -> String {
-        canonical::sha256_hex(self.canonical_json(functions).as_bytes())
+    pub fn content_hash(&self, needs: &Needs) -> String {
+        canonical::sha256_hex(self.canonical_json(needs).as_bytes())
     }
+}
+
+/// What a graph needs besides itself. It is frozen with the graph, so that no change of it reaches what runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// The custom functions that its templates and nodes call.
+    pub functions: Vec<FrozenFunction>,
+    /// The apps of its nodes that organizations brought themselves.
+    pub apps: Vec<FrozenApp>,
 }
 
 /// A graph as it is frozen: [`Graph::canonical_json`], read back.
@@ -181,18 +197,35 @@ pub struct FrozenGraph {
     /// The custom functions that its templates and nodes call.
     #[serde(default)]
     pub functions: Vec<FrozenFunction>,
+    /// The apps of its nodes that organizations brought themselves.
+    #[serde(default)]
+    pub apps: Vec<FrozenApp>,
 }
 
 impl FrozenGraph {
-    /// The graph, and the functions it calls.
-    pub fn into_parts(self) -> (Graph, Vec<FrozenFunction>) {
+    /// The graph, and what it needs.
+    pub fn into_parts(self) -> (Graph, Needs) {
         let graph = Graph {
             nodes: self.nodes,
             edges: self.edges,
             ..Graph::default()
         };
-        (graph, self.functions)
+        let needs = Needs {
+            functions: self.functions,
+            apps: self.apps,
+        };
+        (graph, needs)
     }
+}
+
+/// Which manifest of an app a version froze. Manifests never change, so their digest stands for them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FrozenApp {
+    /// The app.
+    pub id: String,
+    /// SHA-256 of its manifest in lower-case hexadecimal.
+    pub digest: String,
 }
 
 /// A custom function's code as a version froze it.
@@ -252,8 +285,11 @@ mod tests {
         other.next_node_id = 99;
         let fields = serde_json::json!({"b": "{{1.x}}", "a": 1});
         other.node_mut(2).unwrap().params.insert("fields".into(), fields);
-        assert_eq!(graph.content_hash(&[]), other.content_hash(&[]));
-        assert_eq!(graph.content_hash(&[]).len(), 64);
+        assert_eq!(
+            graph.content_hash(&Needs::default()),
+            other.content_hash(&Needs::default())
+        );
+        assert_eq!(graph.content_hash(&Needs::default()).len(), 64);
     }
 
     #[test]
@@ -269,7 +305,10 @@ mod tests {
         for change in changes {
             let mut changed = graph.clone();
             change(&mut changed);
-            assert_ne!(graph.content_hash(&[]), changed.content_hash(&[]));
+            assert_ne!(
+                graph.content_hash(&Needs::default()),
+                changed.content_hash(&Needs::default())
+            );
         }
         let function = FrozenFunction {
             id: "fn_1".into(),
@@ -277,7 +316,26 @@ mod tests {
             parameters: Vec::new(),
             code: "return 2".into(),
         };
-        assert_ne!(graph.content_hash(&[]), graph.content_hash(&[function]));
+        let calls = Needs {
+            functions: vec![function],
+            ..Needs::default()
+        };
+        assert_ne!(graph.content_hash(&Needs::default()), graph.content_hash(&calls));
+    }
+
+    #[test]
+    fn content_hash_sees_which_manifest_is_frozen() {
+        let graph = parse(TWO);
+        let of = |digest: &str| Needs {
+            apps: vec![FrozenApp {
+                id: "shop".into(),
+                digest: digest.into(),
+            }],
+            ..Needs::default()
+        };
+        assert_ne!(graph.content_hash(&of("a")), graph.content_hash(&of("b")));
+        let frozen: FrozenGraph = serde_json::from_str(&graph.canonical_json(&of("a"))).unwrap();
+        assert_eq!(frozen.into_parts().1, of("a"));
     }
 
     #[test]

@@ -117,6 +117,15 @@ pub enum ManifestError {
     /// It has the form, and makes no sense.
     #[error("{}", lines(.0))]
     Sense(Vec<ManifestProblem>),
+    /// It is not text.
+    #[error("it is not UTF-8 text: byte {0} cannot be read")]
+    Bytes(usize),
+    /// It is larger than manifests may be.
+    #[error("it has {0} bytes; a manifest has at most {most}", most = App::MOST_BYTES)]
+    TooLarge(usize),
+    /// Reading it did not come to an end.
+    #[error("it could not be read")]
+    Interrupted,
 }
 
 /// One thing in a manifest that makes no sense.
@@ -135,6 +144,21 @@ fn lines(problems: &[ManifestProblem]) -> String {
 }
 
 impl App {
+    /// The most bytes of a manifest.
+    pub const MOST_BYTES: usize = 1024 * 1024;
+
+    /// Reads a manifest in YAML that somebody hands in.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn read_bytes(bytes: &[u8]) -> Result<Self, ManifestError> {
+        if bytes.len() > Self::MOST_BYTES {
+            return Err(ManifestError::TooLarge(bytes.len()));
+        }
+        let text = std::str::from_utf8(bytes);
+        Self::read(text.map_err(|error| ManifestError::Bytes(error.valid_up_to()))?)
+    }
+
     /// Reads a manifest in YAML.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ mod failure;
 mod field;
 mod manifest;
 mod module;
+pub mod openapi;
 mod options;
 mod pagination;
 mod request;
@@ -43,9 +44,21 @@ pub use walk::{Connected, Step, Walk};
 /// The manifests that come with the service, each after its file's name.
 const BUILT_IN: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/apps.rs"));
 
-/// The apps of a process, by id. Cheap to clone.
+/// Apps by id: those that come with the service, and those that an organization brought. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Apps {
+    built_in: Arc<BTreeMap<String, Arc<App>>>,
+    brought: Arc<BTreeMap<String, Brought>>,
+}
+
+/// An app that does not come with the service.
 #[derive(Clone)]
-pub struct Apps(Arc<BTreeMap<String, Arc<App>>>);
+pub struct Brought {
+    /// The app.
+    pub app: Arc<App>,
+    /// SHA-256 of its manifest, in hexadecimal.
+    pub digest: String,
+}
 
 /// A file that is no manifest.
 #[derive(Debug, thiserror::Error)]
@@ -71,17 +84,43 @@ impl Apps {
             })?;
             Ok((app.id.clone(), Arc::new(app)))
         });
-        Ok(Self(Arc::new(apps.collect::<Result<_, AppFileError>>()?)))
+        Ok(Self {
+            built_in: Arc::new(apps.collect::<Result<_, AppFileError>>()?),
+            brought: Arc::default(),
+        })
     }
 
-    /// The app with this id.
+    /// With these and no others that an organization brought.
+    #[must_use]
+    pub fn with(&self, brought: Vec<Brought>) -> Self {
+        let by_id = brought.into_iter().map(|one| (one.app.id.clone(), one));
+        Self {
+            built_in: Arc::clone(&self.built_in),
+            brought: Arc::new(by_id.collect()),
+        }
+    }
+
+    /// The app with this id. What an organization brought stands before what came with the service after that.
     pub fn find(&self, app_id: &str) -> Option<&Arc<App>> {
-        self.0.get(app_id)
+        let brought = self.brought(app_id).map(|brought| &brought.app);
+        brought.or_else(|| self.built_in.get(app_id))
+    }
+
+    /// The app with this id, when an organization brought it.
+    pub fn brought(&self, app_id: &str) -> Option<&Brought> {
+        self.brought.get(app_id)
+    }
+
+    /// Whether an app with this id comes with the service.
+    pub fn is_built_in(&self, app_id: &str) -> bool {
+        self.built_in.contains_key(app_id)
     }
 
     /// All of them, by id.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<App>> {
-        self.0.values()
+        let mut all: BTreeMap<&String, &Arc<App>> = self.built_in.iter().collect();
+        all.extend(self.brought.iter().map(|(id, brought)| (id, &brought.app)));
+        all.into_values()
     }
 }
 

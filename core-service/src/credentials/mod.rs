@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::catalog::Catalog;
 use crate::connectors::{App, Apps, Connection, ConnectionData, Grant, GrantError};
 use crate::secret::{Place, SecretError, Vault};
 use crate::store::{Credential, CredentialStatus, Store, StoreError};
@@ -16,7 +17,7 @@ const SEALED_AS: &str = "credential";
 pub struct Credentials {
     store: Store,
     vault: Vault,
-    apps: Apps,
+    catalog: Catalog,
 }
 
 /// A credential whose secrets are at hand. Neither shown nor logged.
@@ -59,9 +60,13 @@ impl From<StoreError> for CredentialError {
 }
 
 impl Credentials {
-    /// Those of a store, for these apps.
-    pub fn new(store: Store, vault: Vault, apps: Apps) -> Self {
-        Self { store, vault, apps }
+    /// Those of a store, for the apps of the catalog.
+    pub fn new(store: Store, vault: Vault, catalog: Catalog) -> Self {
+        Self {
+            store,
+            vault,
+            catalog,
+        }
     }
 
     /// What a credential holds, as it is stored.
@@ -78,27 +83,41 @@ impl Credentials {
         self.vault.seal(place, data.to_secret().expose().as_bytes()).await
     }
 
-    /// Opens a stored credential, whatever its status.
+    /// Opens a stored credential, whatever its status, for its app as it is now.
     ///
     /// # Errors
     /// When it is sealed otherwise, or for something that there is no more.
     pub async fn open(&self, credential: &Credential) -> Result<OpenCredential, CredentialError> {
-        let app = self
-            .apps
-            .find(&credential.app_id)
-            .ok_or(CredentialError::Orphan)?;
+        self.open_pinned(credential, &Apps::default()).await
+    }
+
+    /// Opens a stored credential for its app as it was pinned; one that was not pinned is as it is now.
+    async fn open_pinned(
+        &self,
+        credential: &Credential,
+        pinned: &Apps,
+    ) -> Result<OpenCredential, CredentialError> {
+        let pinned = pinned.brought(&credential.app_id);
+        let app = match pinned.map(|pinned| Arc::clone(&pinned.app)) {
+            Some(app) => app,
+            None => {
+                let apps = self.catalog.newest(&credential.organization_id).await?;
+                let app = apps.find(&credential.app_id).cloned();
+                app.ok_or(CredentialError::Orphan)?
+            }
+        };
         let mut connections = app.connections.iter();
         let place_of = connections.position(|connection| connection.id == credential.connection_id);
         let place = place(&credential.organization_id, &credential.id);
         let text = self.vault.open_text(place, &credential.data).await?;
         Ok(OpenCredential {
-            app: Arc::clone(app),
             place: place_of.ok_or(CredentialError::Orphan)?,
+            app,
             data: ConnectionData::from_secret(&text).ok_or(SecretError::Damaged)?,
         })
     }
 
-    /// A credential that can be used now.
+    /// A credential that can be used now, for its app as it was pinned; one that was not pinned is as it is now.
     ///
     /// # Errors
     /// When there is none, or it cannot be used.
@@ -106,10 +125,11 @@ impl Credentials {
         &self,
         organization_id: &str,
         credential_id: &str,
+        pinned: &Apps,
     ) -> Result<OpenCredential, CredentialError> {
         let credential = self.store.credential(organization_id, credential_id).await?;
         match credential.status {
-            CredentialStatus::Active => self.open(&credential).await,
+            CredentialStatus::Active => self.open_pinned(&credential, pinned).await,
             other => Err(CredentialError::NotActive(other)),
         }
     }

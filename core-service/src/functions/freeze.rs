@@ -1,10 +1,10 @@
-//! Drafts that nothing changes any more, with the functions they call.
+//! Drafts that nothing changes any more, with the functions they call and the apps they use.
 
-use engine::graph::Graph;
+use engine::graph::{Graph, Needs};
 use engine::plan::Plan;
 
 use super::Known;
-use crate::nodes::Registry;
+use crate::nodes::OrganizationKinds;
 use crate::store::{self, Store, StoreError};
 
 /// What every graph holds that calls a function: a call in a template, or a node that is one.
@@ -30,33 +30,36 @@ pub async fn callable(store: &Store, of: DraftOf<'_>) -> Result<Known, StoreErro
     Ok(Known::of(functions))
 }
 
-/// A draft that nothing changes any more, with the functions it calls. `stored` is its stored form.
+/// A draft that nothing changes any more, with the functions it calls and the apps it uses. `stored` is its stored form.
 ///
 /// # Errors
 /// When the database fails.
 pub async fn freeze(
     store: &Store,
-    registry: &Registry,
+    kinds: &OrganizationKinds,
     of: DraftOf<'_>,
     draft: &Graph,
     stored: &[u8],
 ) -> Result<store::Graph, StoreError> {
     let holds = |sign: &[u8]| stored.windows(sign.len()).any(|window| window == sign);
     if !SIGNS.into_iter().any(holds) {
-        return Ok(frozen(draft, &Known::none()));
+        return Ok(frozen(draft, &Known::none(), kinds));
     }
     let callable = callable(store, of).await?;
     // Compiling finds what is called. What is wrong with the draft is told by whoever runs it.
-    let _compiled = Plan::compile(draft, registry, &callable);
-    Ok(frozen(draft, &callable))
+    let _compiled = Plan::compile(draft, kinds, &callable);
+    Ok(frozen(draft, &callable, kinds))
 }
 
-/// A graph with the functions that were called when it was compiled, by its content hash.
+/// A graph with the functions that were called when it was compiled and the apps that it uses, by its content hash.
 #[must_use]
-pub fn frozen(graph: &Graph, callable: &Known) -> store::Graph {
-    let functions = callable.used();
+pub fn frozen(graph: &Graph, callable: &Known, kinds: &OrganizationKinds) -> store::Graph {
+    let needs = Needs {
+        functions: callable.used(),
+        apps: kinds.pins(graph),
+    };
     store::Graph {
-        content_hash: graph.content_hash(&functions),
-        bytes: graph.canonical_json(&functions).into_bytes(),
+        content_hash: graph.content_hash(&needs),
+        bytes: graph.canonical_json(&needs).into_bytes(),
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::http::{Caller, HttpCaller};
 use super::{BoxFuture, Executed, Execution, Executor, parameters};
-use crate::connectors::{self, App, Apps, ConnectionNeed, Field, Module, ModuleType};
+use crate::connectors::{self, App, ConnectionNeed, Field, Module, ModuleType};
 use crate::credentials::OpenCredential;
 
 /// A module as a kind.
@@ -29,6 +29,11 @@ impl AppModule {
             app: Arc::clone(app),
             place,
         })
+    }
+
+    /// The module's id within its app.
+    pub fn id(&self) -> &str {
+        &self.module().id
     }
 
     fn module(&self) -> &Module {
@@ -108,25 +113,25 @@ fn field_spec(field: &Field) -> FieldSpec {
 
 /// Executes the modules of all apps.
 pub struct Interpreter {
-    apps: Apps,
     http: HttpCaller,
 }
 
 impl Interpreter {
-    /// The interpreter of these apps' manifests.
-    pub fn new(apps: Apps, http: HttpCaller) -> Self {
-        Self { apps, http }
+    /// The interpreter of all manifests.
+    pub fn new(http: HttpCaller) -> Self {
+        Self { http }
     }
 
     async fn run(&self, execution: Execution) -> Result<Value, NodeError> {
-        let found = self.apps.find(&execution.app_id);
+        let found = execution.apps.find(&execution.app_id);
         let found = found.and_then(|app| Some((app, app.module(&execution.module_slug)?)));
         let (app, module) = found.ok_or_else(|| {
             let message = format!("there is no {}/{}", execution.app_id, execution.module_slug);
             NodeError::new("ENGINE_ERROR", message)
         })?;
         let named = execution.credential_id.as_deref();
-        let credential = self.http.credential(&execution.organization_id, named).await?;
+        let (organization_id, apps) = (&execution.organization_id, &execution.apps);
+        let credential = self.http.credential(organization_id, named, apps).await?;
         check_credential(app, module, credential.as_ref())?;
         let data = credential.as_ref().map(OpenCredential::connected);
         let empty = Map::new();

@@ -115,7 +115,8 @@ impl Executor for HttpRequests {
                 .credential_id
                 .as_deref()
                 .or(execution.credential_id.as_deref());
-            let credential = self.0.credential(&execution.organization_id, named).await?;
+            let (organization_id, apps) = (&execution.organization_id, &execution.apps);
+            let credential = self.0.credential(organization_id, named, apps).await?;
             let caller = Caller::of_node(&execution, None, credential.as_ref());
             self.0.call(call, caller).await.map(Executed::Output)
         })

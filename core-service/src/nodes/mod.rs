@@ -10,6 +10,7 @@ pub mod http;
 mod http_request;
 pub mod human_input;
 mod js_code;
+mod organization;
 mod parameters;
 mod patient;
 mod request;
@@ -28,11 +29,13 @@ use engine::graph::NATIVE_APP;
 use engine::kind::{Kind, Kinds, NodeSpec, Registered, UnknownKind};
 use serde_json::Value;
 
+pub use self::organization::OrganizationKinds;
 pub use self::run_workflow::{CallMode, CalledVersion, RunWorkflow, WorkflowCall};
 
 use self::app_module::{AppModule, Interpreter};
 use self::http::HttpCaller;
 use self::http_request::{HttpRequest, HttpRequests};
+use crate::catalog::Catalog;
 use crate::connectors::Apps;
 use crate::form::Question;
 use crate::sandbox::Sandbox;
@@ -43,7 +46,7 @@ use crate::variables::Variables;
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// One execution of a node outside the engine.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Execution {
     /// The organization whose run it is.
     pub organization_id: Arc<str>,
@@ -68,6 +71,8 @@ pub struct Execution {
     pub credential_id: Option<String>,
     /// The connection type the node uses.
     pub connection_id: Option<String>,
+    /// The apps as the run's graph pinned them.
+    pub apps: Apps,
     /// What the kind asked for: the parameters with their templates evaluated.
     pub request: Value,
     /// How long the attempt may take, in milliseconds; the runtime gives it up afterwards.
@@ -144,6 +149,7 @@ pub struct Registry {
     kinds: engine::kind::Registry,
     executors: HashMap<String, HashMap<String, Arc<dyn Executor>>>,
     interpreter: Option<Arc<dyn Executor>>,
+    catalog: Option<Catalog>,
 }
 
 impl Default for Registry {
@@ -160,6 +166,7 @@ impl Registry {
             kinds: engine::kind::Registry::pure(),
             executors: HashMap::new(),
             interpreter: None,
+            catalog: None,
         };
         registry.add_executed(human_input::HumanInput, Arc::new(human_input::Park));
         registry
@@ -179,12 +186,13 @@ impl Registry {
     }
 
     /// Adds the kinds that call other services, and the modules of apps.
-    pub fn add_request_kinds(&mut self, apps: &Apps, http: &HttpCaller) {
+    pub fn add_request_kinds(&mut self, catalog: &Catalog, http: &HttpCaller) {
         self.add_executed(HttpRequest, Arc::new(HttpRequests(http.clone())));
-        for module in apps.iter().flat_map(AppModule::all) {
+        for module in catalog.built_in().iter().flat_map(AppModule::all) {
             self.add(module);
         }
-        self.set_interpreter(Arc::new(Interpreter::new(apps.clone(), http.clone())));
+        self.catalog = Some(catalog.clone());
+        self.set_interpreter(Arc::new(Interpreter::new(http.clone())));
     }
 
     /// Adds a kind without I/O of its own.

@@ -11,6 +11,7 @@ use super::calls::Calls;
 use super::pace::Pace;
 use super::record::StartRecord;
 use super::surroundings::Surroundings;
+use crate::connectors::Apps;
 
 pub(super) struct RunContext {
     pub(super) run_id: Arc<str>,
@@ -21,6 +22,8 @@ pub(super) struct RunContext {
     pub(super) metered: bool,
     pub(super) record: StartRecord,
     pub(super) plan: Arc<Plan>,
+    /// The apps as the graph pinned them.
+    pub(super) apps: Apps,
     pub(super) pace: Pace,
     /// Whether the plan has nodes that start runs of other workflows.
     pub(super) calls_workflows: bool,
@@ -43,6 +46,7 @@ impl RunContext {
             metered,
             record: self.record.clone(),
             plan: Arc::clone(&self.plan),
+            apps: self.apps.clone(),
             pace: self.pace.clone(),
             calls_workflows: self.calls_workflows,
             surroundings: Arc::clone(&self.surroundings),

@@ -6,6 +6,7 @@ use engine::problem::Problem;
 use engine::start::StartError;
 use serde::{Deserialize, Serialize};
 
+use crate::catalog::CatalogError;
 use crate::store::{CommitError, StoreError};
 
 /// The runtime cannot start.
@@ -30,6 +31,9 @@ pub enum PlanError {
     /// The stored graph cannot be read.
     #[error("the stored graph is damaged")]
     Damaged(#[source] Arc<serde_json::Error>),
+    /// An app that the graph pinned cannot be had.
+    #[error(transparent)]
+    App(Arc<CatalogError>),
     /// The database failed; trying again later may help.
     #[error(transparent)]
     Store(#[from] Arc<StoreError>),
@@ -150,6 +154,15 @@ impl From<CommitError> for RequestError {
         match error {
             CommitError::Store(error) => error.into(),
             CommitError::LeaseLost => Self::Unavailable,
+        }
+    }
+}
+
+impl From<CatalogError> for PlanError {
+    fn from(error: CatalogError) -> Self {
+        match error {
+            CatalogError::Store(error) => Self::Store(Arc::new(error)),
+            other => Self::App(Arc::new(other)),
         }
     }
 }

@@ -170,6 +170,7 @@ fn execution(context: &RunContext, execute: Execute) -> Execution {
         module_slug: text(|node| &node.module_slug),
         credential_id: node.and_then(|node| node.credential_id.clone()),
         connection_id: node.and_then(|node| node.connection_id.clone()),
+        apps: context.apps.clone(),
         key: execute.key,
         attempt: execute.attempt,
         started_at_ms: execute.started_at_ms,

@@ -8,6 +8,7 @@ use engine::plan::Plan;
 use super::error::PlanError;
 use super::pace::Pace;
 use super::surroundings::SurroundingsSource;
+use crate::connectors::Apps;
 use crate::lookups::Lookups;
 use crate::nodes::{Registry, RunWorkflow};
 use crate::store::{self, Store};
@@ -42,11 +43,12 @@ impl GraphRef {
 /// What every reference to a variable begins with, in JSON as well.
 const VARIABLES: &[u8] = b"$vars";
 
-/// A plan and the custom functions its graph froze.
+/// A plan, and what its graph froze.
 #[derive(Clone)]
 pub(super) struct Compiled {
     pub(super) plan: Arc<Plan>,
     pub(super) functions: Arc<[FrozenFunction]>,
+    pub(super) apps: Apps,
     pub(super) pace: Pace,
     /// Whether any of its templates may read a variable.
     pub(super) reads_variables: bool,
@@ -89,28 +91,30 @@ impl Plans {
         match graph {
             GraphRef::Stored(content_hash) => {
                 let bytes = self.store.graph(organization_id, content_hash).await?;
-                self.compile(&bytes)
+                self.compile(organization_id, &bytes).await
             }
             GraphRef::Frozen(graph) => {
-                let compiled = self.compile(&graph.bytes)?;
+                let compiled = self.compile(organization_id, &graph.bytes).await?;
                 self.store.put_graph(organization_id, graph).await?;
                 Ok(compiled)
             }
         }
     }
 
-    fn compile(&self, bytes: &[u8]) -> Result<Compiled, PlanError> {
+    async fn compile(&self, organization_id: &str, bytes: &[u8]) -> Result<Compiled, PlanError> {
         let frozen: FrozenGraph =
             serde_json::from_slice(bytes).map_err(|error| PlanError::Damaged(Arc::new(error)))?;
-        let (graph, functions) = frozen.into_parts();
-        let callable = self.source.functions(&functions);
-        let plan = Plan::compile(&graph, &*self.registry, &*callable)
+        let (graph, needs) = frozen.into_parts();
+        let kinds = self.registry.pinned(organization_id, &needs.apps).await?;
+        let callable = self.source.functions(&needs.functions);
+        let plan = Plan::compile(&graph, &kinds, &*callable)
             .map_err(|problems| PlanError::Problems(problems.into()))?;
         let calls = |node: &Node| node.kind.as_deref() == Some(RunWorkflow::KIND);
         Ok(Compiled {
             calls_workflows: graph.nodes.iter().any(calls),
             plan: Arc::new(plan),
-            functions: functions.into(),
+            functions: needs.functions.into(),
+            apps: kinds.apps().clone(),
             pace: Pace::default(),
             reads_variables: bytes.windows(VARIABLES.len()).any(|window| window == VARIABLES),
         })

@@ -152,6 +152,7 @@ impl Shared {
             metered: start.metered,
             record,
             plan: compiled.plan,
+            apps: compiled.apps,
             pace: compiled.pace,
             calls_workflows: compiled.calls_workflows,
             surroundings,

@@ -244,6 +244,7 @@ async fn load(
         metered: run.metered,
         record,
         plan: compiled.plan,
+        apps: compiled.apps,
         pace: compiled.pace,
         calls_workflows: compiled.calls_workflows,
         surroundings,

@@ -5,7 +5,7 @@ use contract::json::Words as _;
 use contract::v1::{self, ErrorReason, Scope, limit};
 use wire::api_key::ApiKeyText;
 
-use super::{Services, service};
+use super::{Services, manifest, service};
 use crate::auth::Authorized;
 use crate::bootstrap::all_scopes;
 use crate::clock;
@@ -198,18 +198,20 @@ impl Admin {
 
     async fn import_open_api(
         &self,
-        _caller: Authorized<Operator>,
-        _request: v1::ImportOpenApiRequest,
+        caller: Authorized<Operator>,
+        request: v1::ImportOpenApiRequest,
     ) -> Result<v1::ImportOpenApiResponse> {
-        Err(Error::unimplemented())
+        manifest::import(&self.services, &caller, request).await
     }
 
     async fn add_manifest(
         &self,
-        _caller: Authorized<Operator>,
-        _request: v1::AddManifestRequest,
+        caller: Authorized<Operator>,
+        request: v1::AddManifestRequest,
     ) -> Result<v1::AddManifestResponse> {
-        Err(Error::unimplemented())
+        let organization_id = request.organization_id.as_deref();
+        let app = manifest::add(&self.services, &caller, organization_id, request.manifest).await?;
+        Ok(v1::AddManifestResponse { app: Some(app) })
     }
 
     fn new_key(&self) -> Result<ApiKeyText> {

@@ -19,7 +19,7 @@ impl Services {
         Ok(functions::callable(&self.store, of).await?)
     }
 
-    /// A draft that nothing changes any more, with the functions it calls. `stored` is its stored form.
+    /// A draft that nothing changes any more, with the functions it calls and the apps it uses. `stored` is its stored form.
     pub(super) async fn freeze(
         &self,
         organization_id: &str,
@@ -31,6 +31,7 @@ impl Services {
             organization_id,
             workflow_id,
         };
-        Ok(functions::freeze(&self.store, &self.registry, of, draft, stored).await?)
+        let kinds = self.kinds(organization_id).await?;
+        Ok(functions::freeze(&self.store, &kinds, of, draft, stored).await?)
     }
 }

@@ -31,10 +31,11 @@ impl Catalog {
 
     async fn search_apps(
         &self,
-        _caller: Authorized<WorkflowRead>,
+        caller: Authorized<WorkflowRead>,
         request: v1::SearchAppsRequest,
     ) -> Result<v1::SearchAppsResponse> {
-        let apps: Vec<&App> = self.services.apps.iter().map(AsRef::as_ref).collect();
+        let apps = self.services.apps(caller.organization_id()).await?;
+        let apps: Vec<&App> = apps.iter().map(AsRef::as_ref).collect();
         let kinds = self.services.registry.native_specs();
         // The native kinds come last, so that an app of the same rank comes first.
         let mut among: Vec<Searched<'_>> = apps.iter().map(|app| searched_app(app)).collect();
@@ -52,7 +53,7 @@ impl Catalog {
 
     async fn get_module(
         &self,
-        _caller: Authorized<WorkflowRead>,
+        caller: Authorized<WorkflowRead>,
         request: v1::GetModuleRequest,
     ) -> Result<v1::GetModuleResponse> {
         let (app_id, module_id) = (&request.app_id, &request.module_id);
@@ -60,7 +61,8 @@ impl Catalog {
             let message = format!("names a native node kind; read it at /catalog/nodes/{module_id}");
             return Err(Error::invalid("moduleId", message));
         }
-        let app = self.services.apps.find(app_id);
+        let apps = self.services.apps(caller.organization_id()).await?;
+        let app = apps.find(app_id);
         let found = app.and_then(|app| Some((app, app.module(module_id)?)));
         let found = found.filter(|(_, module)| module.is_offered());
         let (app, module) = found.ok_or_else(|| Error::not_found("module"))?;

@@ -17,6 +17,8 @@ mod graph;
 mod human_request;
 mod ingress;
 mod invitation;
+mod kinds;
+mod manifest;
 mod member;
 mod page;
 mod reference;
@@ -41,7 +43,7 @@ use tonic::{Request, Response, Status};
 pub use target::WebhookTargets;
 
 use crate::auth::{Authorized, Gate, KeyHasher};
-use crate::connectors::Apps;
+use crate::catalog::Catalog;
 use crate::credentials::Credentials;
 use crate::error::{Error, Result};
 use crate::nodes::Registry;
@@ -65,8 +67,8 @@ pub struct Services {
     pub registry: Arc<Registry>,
     /// Runs custom functions.
     pub sandbox: Sandbox,
-    /// The apps of the catalog.
-    pub apps: Apps,
+    /// The apps of each organization.
+    pub catalog: Catalog,
     /// Opens credentials and seals them.
     pub credentials: Credentials,
     /// Sends requests to other services.
@@ -156,7 +158,10 @@ impl Services {
             ))
             .add_service(limited!(ActivityServiceServer, activity::ActivityFeed::new(self)))
             .add_service(limited!(CatalogServiceServer, catalog::Catalog::new(self)))
-            .add_service(limited!(AdminServiceServer, admin::Admin::new(self)))
+            .add_service(
+                limited!(AdminServiceServer, admin::Admin::new(self))
+                    .max_decoding_message_size(received.max(manifest::MAX_MESSAGE_BYTES)),
+            )
             .add_service(limited!(
                 CredentialServiceServer,
                 credential::Credentials::new(self)

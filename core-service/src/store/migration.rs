@@ -41,6 +41,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(13, "0013_retention"),
     migration!(14, "0014_trials"),
     migration!(15, "0015_polls"),
+    migration!(16, "0016_manifests"),
 ];
 
 /// The advisory lock that lets one node migrate while others wait ("switchyd" as a number).

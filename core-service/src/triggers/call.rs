@@ -232,7 +232,8 @@ impl Reach {
                 organization_id,
                 workflow_id,
             };
-            let frozen = freeze(&self.store, &self.registry, of, &draft, &workflow.draft.graph).await?;
+            let kinds = self.registry.of(organization_id).await?;
+            let frozen = freeze(&self.store, &kinds, of, &draft, &workflow.draft.graph).await?;
             return Ok(Callee {
                 name: workflow.name,
                 graph: GraphRef::Frozen(frozen),

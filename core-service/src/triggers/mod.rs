@@ -17,7 +17,7 @@ use call::Reach;
 pub use call::{MAX_DEPTH, WorkflowCalls};
 pub use metrics::TriggerFigures;
 
-use crate::connectors::Apps;
+use crate::catalog::Catalog;
 use crate::nodes::Registry;
 use crate::nodes::http::HttpCaller;
 use crate::runtime::Runtime;
@@ -83,10 +83,10 @@ impl Triggers {
     }
 
     /// Sets one more worker to work: the one that asks services for new items, as the triggers of apps say.
-    pub fn poll(&self, apps: Apps, http: HttpCaller) {
+    pub fn poll(&self, catalog: Catalog, http: HttpCaller) {
         let poller = Arc::new(Poller {
             shared: Arc::clone(&self.shared),
-            apps,
+            catalog,
             http,
         });
         self.shared.runtime.employ("poll", poll::run(poller));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::failure::NodeError;
-use engine::graph::{Graph, Node};
+use engine::graph::{FrozenGraph, Graph, Needs, Node};
 use engine::start::{Start, StartFrom};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use super::Shared;
 use super::key::{KEY_LIFETIME_MS, service_key};
 use super::metrics::count;
+use crate::catalog::{Catalog, CatalogError};
 use crate::clock;
 use crate::connectors::{App, Apps, Module, Poll};
 use crate::credentials::OpenCredential;
@@ -40,6 +41,9 @@ const AT_ONCE: usize = 32;
 /// Before the rest of the items is tried again that could not start now, in milliseconds.
 const SOON_MS: i64 = 5_000;
 
+/// Before an app is looked for again that cannot be had, in milliseconds.
+const LOST_MS: i64 = 60_000;
+
 /// The bytes of a digest, and the most of them that are kept: those of the latest items.
 const DIGEST: usize = 16;
 const MOST_KNOWN: usize = 10_000;
@@ -50,7 +54,7 @@ const FAILED: &str = "workflow.poll_failed";
 /// What asking takes.
 pub(super) struct Poller {
     pub(super) shared: Arc<Shared>,
-    pub(super) apps: Apps,
+    pub(super) catalog: Catalog,
     pub(super) http: HttpCaller,
 }
 
@@ -127,7 +131,14 @@ async fn poll(poller: &Poller, due: &DuePoll) -> Result<(), StoreError> {
             &due.workflow.deployment.content_hash,
         )
         .await?;
-    let asked = ask(poller, due, &graph).await;
+    let asked = match pinned(poller, due, &graph).await {
+        Ok((graph, apps)) => ask(poller, due, &graph, &apps).await,
+        Err(CatalogError::Store(error)) => return Err(error),
+        Err(error) => Asked {
+            pause_ms: LOST_MS,
+            items: Err(NodeError::new("ENGINE_ERROR", error.to_string())),
+        },
+    };
     count(&shared.counters.polls_asked, 1);
     let mut polled = Polled {
         known: None,
@@ -161,17 +172,22 @@ async fn poll(poller: &Poller, due: &DuePoll) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn ask(poller: &Poller, due: &DuePoll, graph: &[u8]) -> Asked {
+/// The deployed graph, and the apps as it pinned them.
+async fn pinned(poller: &Poller, due: &DuePoll, graph: &[u8]) -> Result<(Graph, Apps), CatalogError> {
+    let frozen = serde_json::from_slice::<FrozenGraph>(graph);
+    let damaged = |_| StoreError::Corrupt("a version's graph".to_owned());
+    let (graph, needs): (Graph, Needs) = frozen.map_err(damaged)?.into_parts();
+    let organization_id = &due.workflow.organization.id;
+    let apps = poller.catalog.pinned(organization_id, &needs.apps).await?;
+    Ok((graph, apps))
+}
+
+async fn ask(poller: &Poller, due: &DuePoll, graph: &Graph, apps: &Apps) -> Asked {
     let mut pause_ms = SOON_MS;
     let items = async {
         let gone = || NodeError::new("ENGINE_ERROR", "the catalog has no longer what the trigger asks");
-        let graph: Graph = serde_json::from_slice(graph).map_err(|_| gone())?;
-        let node = graph
-            .nodes
-            .iter()
-            .find(|node| node.id == due.node_id)
-            .ok_or_else(gone)?;
-        let app = poller.apps.find(&node.app_id).ok_or_else(gone)?;
+        let node = graph.node(due.node_id).ok_or_else(gone)?;
+        let app = apps.find(&node.app_id).ok_or_else(gone)?;
         let module = app.module(&node.module_slug).ok_or_else(gone)?;
         let poll = module.poll.as_ref().ok_or_else(gone)?;
         let parameters = module.with_defaults(&node.params);
@@ -179,7 +195,7 @@ async fn ask(poller: &Poller, due: &DuePoll, graph: &[u8]) -> Asked {
             .interval(&parameters)
             .map_err(|error| NodeError::expression(error.to_string()))?;
         pause_ms = seconds.saturating_mul(1_000);
-        let answered = timeout(PATIENCE, walk(poller, due, node, app, module)).await;
+        let answered = timeout(PATIENCE, walk(poller, due, node, (apps, app, module))).await;
         let answer =
             answered.unwrap_or_else(|_elapsed| Err(NodeError::timeout(PATIENCE.as_secs() * 1_000)))?;
         keyed(poll, &parameters, answer)
@@ -192,12 +208,11 @@ async fn walk(
     poller: &Poller,
     due: &DuePoll,
     node: &Node,
-    app: &App,
-    module: &Module,
+    (apps, app, module): (&Apps, &App, &Module),
 ) -> Result<Value, NodeError> {
     let organization_id = &due.workflow.organization.id;
     let named = node.credential_id.as_deref();
-    let credential = poller.http.credential(organization_id, named).await?;
+    let credential = poller.http.credential(organization_id, named, apps).await?;
     check_credential(app, module, credential.as_ref())?;
     let connected = credential.as_ref().map(OpenCredential::connected);
     let walk = app.begin(module, &node.params, connected);

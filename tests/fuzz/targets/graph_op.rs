@@ -11,7 +11,7 @@ use contract::rest::Trim as _;
 use contract::v1::ApplyGraphOpsRequest;
 use contract::validation::Validate as _;
 use engine::filter::CompiledFilter;
-use engine::graph::{Edge, FrozenGraph, Graph, MAX_NAME, MAX_NODES};
+use engine::graph::{Edge, FrozenGraph, Graph, MAX_NAME, MAX_NODES, Needs};
 use engine::kind::Registry;
 use engine::ops::{self, GraphOp, OpsContext, OpsResult};
 use engine::plan::Plan;
@@ -153,10 +153,10 @@ fn is_read_back(graph: &Graph) {
 
 /// Versions are stored as canonical JSON, by its hash; what runs is compiled of that.
 fn freezes(graph: &Graph) {
-    let stored = graph.canonical_json(&[]);
+    let stored = graph.canonical_json(&Needs::default());
     let frozen: FrozenGraph = serde_json::from_str(&stored).expect("a version is read back");
-    let (read, functions) = frozen.into_parts();
-    assert_eq!(read.canonical_json(&functions), stored);
+    let (read, needs) = frozen.into_parts();
+    assert_eq!(read.canonical_json(&needs), stored);
     match Plan::compile(&read, &*KINDS, &Functions) {
         Ok(_) => {}
         Err(problems) => {

@@ -15,6 +15,10 @@ use super::template::Template;
 use super::trial::Trial;
 use place::Place;
 
+/// The most characters of an id and of the app's name.
+const LONGEST_ID: usize = 100;
+const LONGEST_NAME: usize = 200;
+
 /// Everything that makes no sense.
 pub(super) fn problems(app: &App) -> Vec<ManifestProblem> {
     let mut check = Check {
@@ -54,6 +58,14 @@ impl<'a> Check<'a> {
             self.report("manifest", message);
         }
         self.id("id", &app.id);
+        if app.name.is_empty()
+            || app.name.chars().count() > LONGEST_NAME
+            || app.name.chars().any(char::is_control)
+        {
+            let message =
+                format!("must have from 1 to {LONGEST_NAME} characters, none of them a control character");
+            self.report("name", message);
+        }
         self.base_url();
         self.limits();
         let connection = Place::of_connection(self.public.clone());
@@ -82,6 +94,8 @@ impl<'a> Check<'a> {
         if id.is_empty() || !id.bytes().all(allowed) {
             let message = format!("{id:?} must be of lower-case letters, digits and underscores");
             self.report(path, message);
+        } else if id.len() > LONGEST_ID {
+            self.report(path, format!("must have at most {LONGEST_ID} characters"));
         }
     }
 

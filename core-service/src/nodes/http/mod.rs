@@ -26,7 +26,7 @@ use self::pace::Pace;
 use self::pagination::Pages;
 use super::Execution;
 use super::patient::TRY_AGAIN_AFTER;
-use crate::connectors::{App, Step, TemplateError, ToldFailure, Walk};
+use crate::connectors::{App, Apps, Step, TemplateError, ToldFailure, Walk};
 use crate::credentials::{CredentialError, Credentials, OpenCredential};
 use crate::outbound::{MAX_BODY_BYTES, Outbound, OutboundError, Response, Secrets};
 use crate::secret::{Mask, Secret, SecretError};
@@ -95,7 +95,7 @@ impl HttpCaller {
         }
     }
 
-    /// The credential that a node names.
+    /// The credential that a node names, for the app as the node's graph pinned it.
     ///
     /// # Errors
     /// When it cannot be used: `CREDENTIAL_INVALID`.
@@ -103,10 +103,11 @@ impl HttpCaller {
         &self,
         organization_id: &str,
         credential_id: Option<&str>,
+        pinned: &Apps,
     ) -> Result<Option<OpenCredential>, NodeError> {
         let Some(id) = credential_id else { return Ok(None) };
         loop {
-            match self.credentials.active(organization_id, id).await {
+            match self.credentials.active(organization_id, id, pinned).await {
                 // The time-out of the attempt ends this.
                 Err(CredentialError::Secret(SecretError::Store(error))) if error.is_temporary() => {
                     tracing::warn!(%error, "a node waits for the database");

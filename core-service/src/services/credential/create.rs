@@ -24,7 +24,8 @@ pub(super) async fn create(
     caller: &Authorized<CredentialWrite>,
     request: v1::CreateCredentialRequest,
 ) -> Result<v1::CreateCredentialResponse> {
-    let app = services.apps.find(&request.app_id);
+    let apps = services.apps(caller.organization_id()).await?;
+    let app = apps.find(&request.app_id);
     let app = app.ok_or_else(|| Error::invalid("appId", "names no app; see GET /catalog/apps"))?;
     let connection = app.connection(&request.connection_id).ok_or_else(|| {
         let known: Vec<&str> = app.connections.iter().map(|known| known.id.as_str()).collect();

@@ -6,7 +6,7 @@ use engine::graph::{Graph, NATIVE_APP, Node};
 use engine::ops::GraphOp;
 use engine::problem::Problem;
 
-use crate::connectors::ConnectionNeed;
+use crate::connectors::{Apps, ConnectionNeed};
 use crate::error::Result;
 use crate::services::{Services, graph};
 use crate::store::{Credential, CredentialStatus};
@@ -35,13 +35,14 @@ pub(in crate::services) async fn credential_problems(
 ) -> Result<Vec<Problem>> {
     let named = graph.nodes.iter().filter_map(|node| Some(named(node)?.1));
     let found = find(services, organization_id, named).await?;
+    let apps = services.apps(organization_id).await?;
     let problem = |node: &Node| {
         if node.config.is_disabled() {
             return None;
         }
         match self::named(node) {
             Some((path, id)) => usable(node, found.get(id)).err().map(|message| (path, message)),
-            None if needs_credential(services, node) => {
+            None if needs_credential(&apps, node) => {
                 let message = "is required: the module works only with a credential";
                 Some(("credentialId", message.to_owned()))
             }
@@ -106,8 +107,8 @@ fn usable(node: &Node, credential: Option<&Credential>) -> Result<(), String> {
     }
 }
 
-fn needs_credential(services: &Services, node: &Node) -> bool {
-    let app = services.apps.find(&node.app_id);
+fn needs_credential(apps: &Apps, node: &Node) -> bool {
+    let app = apps.find(&node.app_id);
     let module = app.and_then(|app| app.module(&node.module_slug));
     module.is_some_and(|module| module.connection == ConnectionNeed::Required)
 }

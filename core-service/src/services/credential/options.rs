@@ -8,7 +8,7 @@ use engine::failure::NodeError;
 use serde_json::{Map, Value};
 
 use crate::auth::Authorized;
-use crate::connectors::{App, DynamicOptions, Rpc};
+use crate::connectors::{App, Apps, DynamicOptions, Rpc};
 use crate::credentials::{CredentialError, OpenCredential};
 use crate::error::{Error, Result};
 use crate::nodes::http::{Caller, account};
@@ -22,7 +22,8 @@ pub(super) async fn list(
     caller: &Authorized<CredentialUse>,
     request: v1::ListDynamicOptionsRequest,
 ) -> Result<v1::ListDynamicOptionsResponse> {
-    let app = services.apps.find(&request.app_id);
+    let apps = services.apps(caller.organization_id()).await?;
+    let app = apps.find(&request.app_id);
     let app = app.ok_or_else(|| Error::invalid("appId", "names no app; see GET /catalog/apps"))?;
     let parameters = wire::json::object(request.params.as_ref(), "params")?;
     let rpc = find(app, &request.rpc_id)?;
@@ -75,7 +76,11 @@ async fn open(
     app: &App,
     credential_id: &str,
 ) -> Result<OpenCredential> {
-    match services.credentials.active(organization_id, credential_id).await {
+    match services
+        .credentials
+        .active(organization_id, credential_id, &Apps::default())
+        .await
+    {
         Ok(opened) if opened.app.id == app.id => Ok(opened),
         Ok(opened) => Err(Error::invalid(
             "credentialId",

@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Workflows, graph, version_no};
 use crate::auth::Authorized;
+use crate::connectors::Apps;
 use crate::error::{Error, Result};
 use crate::services::callable::frozen;
 use crate::services::webhook;
@@ -33,14 +34,14 @@ impl Workflows {
                 .services
                 .callable(caller.organization_id(), &request.id)
                 .await?;
-            Plan::compile(&draft, &*self.services.registry, &callable)
-                .map_err(|problems| graph::refusal(&problems))?;
+            let kinds = self.services.kinds(caller.organization_id()).await?;
+            Plan::compile(&draft, &kinds, &callable).map_err(|problems| graph::refusal(&problems))?;
             let broken = self.broken_references(caller.organization_id(), &draft).await?;
             if !broken.is_empty() {
                 return Err(graph::refusal(&broken));
             }
-            let (frozen, error_triggers) = (frozen(&draft, &callable), error_triggers(&draft)?);
-            let polls = self.polls(&draft)?;
+            let (frozen, error_triggers) = (frozen(&draft, &callable, &kinds), error_triggers(&draft)?);
+            let polls = polls(&draft, kinds.apps())?;
             let new = NewDeployment {
                 expected_updated_at: workflow.updated_at,
                 graph: &frozen,
@@ -87,27 +88,6 @@ impl Workflows {
         })
     }
 
-    /// The graph's triggers that poll.
-    fn polls(&self, graph: &Graph) -> Result<Vec<NewPoll>> {
-        let module = |node: &Node| {
-            let app = self.services.apps.find(&node.app_id)?;
-            app.module(&node.module_slug)
-        };
-        let polls = |node: &&Node| {
-            !node.config.is_disabled() && module(node).is_some_and(|module| module.poll.is_some())
-        };
-        let poll = |node: &Node| {
-            let asks = (&node.app_id, &node.module_slug, &node.params, &node.credential_id);
-            let asks = serde_json::to_value(asks).map_err(Error::internal)?;
-            let question = Sha256::digest(engine::canonical::to_string(&asks)).to_vec();
-            Ok(NewPoll {
-                node_id: node.id,
-                question,
-            })
-        };
-        graph.nodes.iter().filter(polls).map(poll).collect()
-    }
-
     /// Tells webhooks the names and methods of their nodes.
     pub(super) async fn sync_webhooks(
         &self,
@@ -132,6 +112,27 @@ impl Workflows {
             .sync_webhooks(organization_id, workflow_id, &nodes)
             .await?)
     }
+}
+
+/// The graph's triggers that poll.
+fn polls(graph: &Graph, apps: &Apps) -> Result<Vec<NewPoll>> {
+    let module = |node: &Node| apps.find(&node.app_id)?.module(&node.module_slug);
+    let polls =
+        |node: &&Node| !node.config.is_disabled() && module(node).is_some_and(|module| module.poll.is_some());
+    let poll = |node: &Node| {
+        let asks = (&node.app_id, &node.module_slug, &node.params, &node.credential_id);
+        let mut asks = serde_json::to_value(asks).map_err(Error::internal)?;
+        // Another manifest may tell items apart by something else: what is known of them says nothing then.
+        if let (Some(brought), Some(parts)) = (apps.brought(&node.app_id), asks.as_array_mut()) {
+            parts.push(brought.digest.as_str().into());
+        }
+        let question = Sha256::digest(engine::canonical::to_string(&asks)).to_vec();
+        Ok(NewPoll {
+            node_id: node.id,
+            question,
+        })
+    };
+    graph.nodes.iter().filter(polls).map(poll).collect()
 }
 
 /// What the graph's error triggers react to.

@@ -2,7 +2,7 @@
 
 use contract::scope::WorkflowWrite;
 use contract::v1;
-use engine::graph::Graph;
+use engine::graph::{Graph, Needs};
 use engine::schedule::Recurrence;
 
 use super::Workflows;
@@ -140,7 +140,7 @@ fn checked_recurrence(recurrence: &v1::ScheduleRecurrence) -> Result<Vec<u8>> {
 pub(super) fn draft(graph: &Graph) -> Result<Draft> {
     Ok(Draft {
         graph: serde_json::to_vec(graph).map_err(Error::internal)?,
-        hash: graph.content_hash(&[]),
+        hash: graph.content_hash(&Needs::default()),
         node_count: i64::try_from(graph.nodes.len()).unwrap_or(i64::MAX),
     })
 }

@@ -91,7 +91,8 @@ impl Workflows {
             .services
             .callable(caller.organization_id(), &request.id)
             .await?;
-        let mut issues = match engine::plan::Plan::compile(&graph, &*self.services.registry, &callable) {
+        let kinds = self.services.kinds(caller.organization_id()).await?;
+        let mut issues = match engine::plan::Plan::compile(&graph, &kinds, &callable) {
             Ok(plan) => plan
                 .start_nodes(&engine::start::StartFrom::Manual)
                 .err()

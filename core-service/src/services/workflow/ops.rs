@@ -1,19 +1,15 @@
 //! Batches of graph operations.
 
-use std::collections::HashMap;
-
 use contract::scope::WorkflowWrite;
 use contract::v1::{self, ErrorReason};
 use contract::validation::Violation;
-use engine::graph::Graph;
-use engine::ops::{self, GraphOp, OpsContext};
+use engine::ops::{self, OpsContext};
 
 use super::deploy::modified;
 use super::edit::draft;
 use super::{Workflows, graph};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
-use crate::functions::Known;
 use crate::services::credential::credential_apps;
 use crate::store::Save;
 
@@ -37,11 +33,19 @@ impl Workflows {
             .await?;
         let credential_apps = credential_apps(&self.services, caller.organization_id(), &operations).await?;
         let graph = graph::parse(&workflow.draft.graph)?;
-        let result = self.apply(&graph, operations, &callable, &credential_apps);
+        let kinds = self.services.kinds(caller.organization_id()).await?;
+        let result = {
+            let context = OpsContext {
+                kinds: &kinds,
+                functions: &callable,
+                credential_app: &|id| credential_apps.get(id).cloned(),
+            };
+            ops::apply(&graph, operations, &context)
+        };
         if request.atomic == Some(true) && !result.errors.is_empty() {
             return Err(rejected(&result.errors));
         }
-        let problems = engine::topology::check(&result.graph, &*self.services.registry);
+        let problems = engine::topology::check(&result.graph, &kinds);
         if !problems.is_empty() {
             return Err(graph::refusal(&problems));
         }
@@ -66,21 +70,6 @@ impl Workflows {
             updated_at,
         };
         Ok(v1::ApplyGraphOpsResponse { data: Some(data) })
-    }
-
-    fn apply(
-        &self,
-        graph: &Graph,
-        operations: Vec<GraphOp>,
-        callable: &Known,
-        credential_apps: &HashMap<String, String>,
-    ) -> ops::OpsResult {
-        let context = OpsContext {
-            kinds: &*self.services.registry,
-            functions: callable,
-            credential_app: &|id| credential_apps.get(id).cloned(),
-        };
-        ops::apply(graph, operations, &context)
     }
 }
 

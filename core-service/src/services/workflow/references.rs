@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use engine::expression::{NoCustomFunctions, Template};
 use engine::graph::{Graph, Node};
-use engine::kind::Kinds as _;
+use engine::kind::Kinds;
 use engine::params::Resource;
 use engine::problem::Problem;
 use serde_json::Value;
@@ -30,8 +30,9 @@ impl Workflows {
         graph: &Graph,
     ) -> Result<Vec<Problem>> {
         let mut references: BTreeMap<Resource, Vec<Reference<'_>>> = BTreeMap::new();
+        let kinds = self.services.kinds(organization_id).await?;
         for node in &graph.nodes {
-            self.collect(node, &mut references);
+            collect(node, &kinds, &mut references);
         }
         let mut problems = Vec::new();
         for (resource, references) in references {
@@ -49,23 +50,6 @@ impl Workflows {
         Ok(problems)
     }
 
-    fn collect<'g>(&self, node: &'g Node, references: &mut BTreeMap<Resource, Vec<Reference<'g>>>) {
-        let Ok(registered) = self.services.registry.find(&node.app_id, &node.module_slug) else {
-            return;
-        };
-        for field in &registered.spec.shape {
-            let (Some(resource), Some(given)) = (field.refers_to, node.params.get(&field.name)) else {
-                continue;
-            };
-            let literal = named(&field.name, given)
-                .into_iter()
-                .filter(|(_, id)| Template::parse(id, &NoCustomFunctions).is_ok_and(|id| id.is_literal()));
-            let node = node.id;
-            let found = literal.map(|(path, id)| Reference { node, path, id });
-            references.entry(resource).or_default().extend(found);
-        }
-    }
-
     async fn known(
         &self,
         organization_id: &str,
@@ -78,6 +62,23 @@ impl Workflows {
             Resource::Structure => store.known_structures(organization_id, ids).await?,
             Resource::Workflow => store.known_workflows(organization_id, ids).await?,
         })
+    }
+}
+
+fn collect<'g>(node: &'g Node, kinds: &dyn Kinds, references: &mut BTreeMap<Resource, Vec<Reference<'g>>>) {
+    let Ok(registered) = kinds.find(&node.app_id, &node.module_slug) else {
+        return;
+    };
+    for field in &registered.spec.shape {
+        let (Some(resource), Some(given)) = (field.refers_to, node.params.get(&field.name)) else {
+            continue;
+        };
+        let literal = named(&field.name, given)
+            .into_iter()
+            .filter(|(_, id)| Template::parse(id, &NoCustomFunctions).is_ok_and(|id| id.is_literal()));
+        let node = node.id;
+        let found = literal.map(|(path, id)| Reference { node, path, id });
+        references.entry(resource).or_default().extend(found);
     }
 }
 

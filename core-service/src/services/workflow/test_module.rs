@@ -13,7 +13,7 @@ use engine::event::NodeKey;
 use engine::expression::{EvaluationError, NoCustomFunctions, Root, Scope};
 use engine::failure::NodeError;
 use engine::graph::{Graph, NATIVE_APP, Node};
-use engine::kind::{Behaviour, External, Kinds as _};
+use engine::kind::{Behaviour, External, Kinds};
 use engine::params::{Completeness, ParamProblem};
 use engine::scope::NodeScope;
 use serde_json::{Map, Value, json};
@@ -21,6 +21,7 @@ use serde_json::{Map, Value, json};
 use super::resolve::roots;
 use super::{Workflows, graph};
 use crate::auth::Authorized;
+use crate::connectors::Apps;
 use crate::error::{Error, Result};
 use crate::nodes::{Executed, Execution, Log};
 use crate::runtime::{Report, ReportError};
@@ -39,7 +40,8 @@ impl Workflows {
         let workflow = self.services.store.workflow(organization_id, &request.id).await?;
         let draft = graph::parse(&workflow.draft.graph)?;
         let node = app_node(&draft, request.node_id.as_ref())?;
-        let module = self.module(node)?;
+        let kinds = self.services.kinds(organization_id).await?;
+        let module = module(node, &kinds)?;
         start::check_billing(caller.organization())?;
         let report = self.latest_run(organization_id, &request.id).await?;
         let variables = self.services.variables.of_workflow(organization_id, &request.id);
@@ -47,7 +49,7 @@ impl Workflows {
         // What templates give is computed before anything is waited for.
         let wanted = module.request(&Trial::new(&draft, node, &workflow, report.as_ref(), &variables));
         let result = match wanted {
-            Ok(wanted) => self.execute(organization_id, &workflow, node, wanted).await,
+            Ok(wanted) => self.execute(&workflow, node, wanted, kinds.apps()).await,
             Err(error) => Err(error),
         };
         let mut output = output(result);
@@ -55,21 +57,6 @@ impl Workflows {
         Ok(v1::TestModuleResponse {
             data: Some(graph::object(&output)?),
         })
-    }
-
-    /// What makes the requests of a node's module.
-    fn module(&self, node: &Node) -> Result<Box<dyn External>> {
-        let found = self.services.registry.find(&node.app_id, &node.module_slug);
-        let registered =
-            found.map_err(|unknown| Error::invalid("nodeId", format!("cannot be executed: {unknown}")))?;
-        let problems = registered.check(&node.params, &NoCustomFunctions, Completeness::Complete);
-        if !problems.is_empty() {
-            return Err(unusable(problems));
-        }
-        match registered.compile(node, &NoCustomFunctions).map_err(unusable)? {
-            Behaviour::External(module) => Ok(module),
-            _ => Err(not_an_app_node(node.id)),
-        }
     }
 
     async fn latest_run(&self, organization_id: &str, workflow_id: &str) -> Result<Option<Report>> {
@@ -89,13 +76,13 @@ impl Workflows {
 
     async fn execute(
         &self,
-        organization_id: &str,
         workflow: &Workflow,
         node: &Node,
         request: Value,
+        apps: &Apps,
     ) -> Result<Value, NodeError> {
         let execution = Execution {
-            organization_id: organization_id.into(),
+            organization_id: workflow.organization_id.as_str().into(),
             workflow_id: workflow.id.as_str().into(),
             // No run has this id: it makes the keys of outgoing requests this trial's own.
             run_id: id::new(id::Kind::Run).into(),
@@ -107,6 +94,7 @@ impl Workflows {
             module_slug: node.module_slug.clone(),
             credential_id: node.credential_id.clone(),
             connection_id: node.connection_id.clone(),
+            apps: apps.clone(),
             request,
             timeout_ms: node.config.timeout_ms(),
             log: Log::default(),
@@ -117,6 +105,21 @@ impl Workflows {
                 json!({ "waiting": "the module waits for an answer from elsewhere, which only a run can do" }),
             ),
         }
+    }
+}
+
+/// What makes the requests of a node's module.
+fn module(node: &Node, kinds: &dyn Kinds) -> Result<Box<dyn External>> {
+    let found = kinds.find(&node.app_id, &node.module_slug);
+    let registered =
+        found.map_err(|unknown| Error::invalid("nodeId", format!("cannot be executed: {unknown}")))?;
+    let problems = registered.check(&node.params, &NoCustomFunctions, Completeness::Complete);
+    if !problems.is_empty() {
+        return Err(unusable(problems));
+    }
+    match registered.compile(node, &NoCustomFunctions).map_err(unusable)? {
+        Behaviour::External(module) => Ok(module),
+        _ => Err(not_an_app_node(node.id)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The catalog: what there is to build workflows with.
+//! What comes with the service: native kinds and apps, as callers and their tools read them.
 
 use serde_json::{Value, json};
 use test_support::text;
