@@ -122,7 +122,7 @@ impl Line {
     async fn hear(&mut self) -> (u16, String, String) {
         soon(async {
             loop {
-                if let Some(Whole { status, body }) = whole_answer(&self.buffer).unwrap() {
+                if let Some(Whole { status, body, .. }) = whole_answer(&self.buffer).unwrap() {
                     let text = String::from_utf8_lossy(&self.buffer[body.clone()]).into_owned();
                     let head = String::from_utf8_lossy(&self.buffer[..body.start]).to_lowercase();
                     self.buffer.drain(..body.end);
