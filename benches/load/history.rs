@@ -168,7 +168,11 @@ impl History {
             ),
             ("start (webhook)", vec![post], 202),
         ] {
-            let calls = Calls { requests, success };
+            let calls = Calls {
+                requests,
+                success,
+                every: None,
+            };
             let address = server.rest_address();
             generator::run(address, calls.clone(), 1, Duration::from_secs(1)).await;
             for &connections in &options.connections {
