@@ -50,7 +50,17 @@ impl Load {
 
 /// Sends requests over each connection, each when the one before is answered, for a time.
 pub(crate) async fn run(address: SocketAddr, calls: Calls, connections: usize, time: Duration) -> Load {
-    apart(async move || all_connections(address, calls, connections, time).await).await
+    run_on_all(vec![address], calls, connections, time).await
+}
+
+/// As [`run`], with connections to several servers in turn.
+pub(crate) async fn run_on_all(
+    addresses: Vec<SocketAddr>,
+    calls: Calls,
+    connections: usize,
+    time: Duration,
+) -> Load {
+    apart(async move || all_connections(&addresses, calls, connections, time).await).await
 }
 
 /// Does something on a thread of its own.
@@ -99,12 +109,13 @@ pub(crate) async fn burst(address: SocketAddr, request: Vec<u8>, connections: us
     .await
 }
 
-async fn all_connections(address: SocketAddr, calls: Calls, connections: usize, time: Duration) -> Load {
+async fn all_connections(addresses: &[SocketAddr], calls: Calls, connections: usize, time: Duration) -> Load {
     let end = Instant::now() + time;
     let calls = Arc::new(calls);
     let mut callers = JoinSet::new();
     for connection in 0..connections {
         let first = connection * calls.requests.len() / connections;
+        let address = addresses[connection % addresses.len()];
         callers.spawn(one_connection(address, calls.clone(), first, end));
     }
     let mut load = Load::default();

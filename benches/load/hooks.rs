@@ -15,8 +15,8 @@ use crate::workloads::Workload;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A line for each number of connections, then more calls until there are `--total` runs, for the memory they take.
-pub(crate) async fn measure(server: &Server, workload: &Workload, options: &Options) {
-    let target = Target::prepare(server, workload).await;
+pub(crate) async fn measure(server: &Server, others: &[Server], workload: &Workload, options: &Options) {
+    let target = Target::prepare(server, others, workload).await;
     println!(
         "{:>11} {:>11} {:>12} {:>8} {:>8} {:>8} {:>9} {:>10} {:>8} {:>8}",
         "connections",
@@ -34,33 +34,33 @@ pub(crate) async fn measure(server: &Server, workload: &Workload, options: &Opti
     for &connections in &options.connections {
         println!("{}", target.load(connections, options.time()).await);
     }
-    while finished(&target.api).await < options.total.unwrap_or(0) {
+    while target.finished().await < options.total.unwrap_or(0) {
         target.load(64, Duration::from_secs(1)).await;
     }
-    let runs = finished(&target.api).await;
-    println!(
-        "after {runs} runs: RSS {:.0} MiB",
-        Usage::of(target.pid).memory_mib
-    );
+    let runs = target.finished().await;
+    println!("after {runs} runs: RSS {:.0} MiB", target.usage().memory_mib);
 }
 
-/// A server with a workflow live.
+/// Servers with a workflow live.
 struct Target {
-    api: Api,
-    address: SocketAddr,
-    pid: u32,
+    apis: Vec<Api>,
+    addresses: Vec<SocketAddr>,
+    pids: Vec<u32>,
     calls: Calls,
 }
 
 impl Target {
-    async fn prepare(server: &Server, workload: &Workload) -> Self {
+    async fn prepare(server: &Server, others: &[Server], workload: &Workload) -> Self {
         let api = server.first_api();
         let path = go_live(&api, (workload.operations)()).await;
         let request = wire::request("POST", &path, &[], &workload::body());
+        let servers = || std::iter::once(server).chain(others);
         let target = Self {
-            api,
-            address: server.rest_address(),
-            pid: server.pid(),
+            apis: std::iter::once(api)
+                .chain(others.iter().map(|other| other.api(None)))
+                .collect(),
+            addresses: servers().map(Server::rest_address).collect(),
+            pids: servers().map(Server::pid).collect(),
             calls: Calls {
                 requests: vec![request],
                 success: workload.success,
@@ -73,35 +73,46 @@ impl Target {
 
     /// Calls it once and looks at what comes of it, so that no figure is one of a workflow that does something else.
     async fn check(&self, output: &Value) {
-        let mut connection = wire::Connection::open(self.address).unwrap();
+        let mut connection = wire::Connection::open(self.addresses[0]).unwrap();
         let answer = connection.exchange(&self.calls.requests[0]).unwrap();
         let mut found: Value = serde_json::from_slice(&answer.body).unwrap();
         if answer.status == 202 {
-            let report = self.api.ended(&text(&found["data"]["runId"])).await;
+            let report = self.apis[0].ended(&text(&found["data"]["runId"])).await;
             found = report["nodes"].as_array().unwrap().last().unwrap()["output"].clone();
         }
         assert_eq!((answer.status, &found), (self.calls.success, output));
     }
 
-    /// Loads the server for a time and waits until all runs have ended.
+    /// Runs that the servers have counted as ended.
+    async fn finished(&self) -> u64 {
+        let mut runs = 0;
+        for api in &self.apis {
+            runs += finished(api).await;
+        }
+        runs
+    }
+
+    /// What the servers have used, all together.
+    fn usage(&self) -> Usage {
+        self.pids.iter().map(|pid| Usage::of(*pid)).sum()
+    }
+
+    /// Loads the servers for a time and waits until all runs have ended.
     async fn load(&self, connections: usize, time: Duration) -> Line {
-        let (finished_before, usage_before, own_before) = (
-            finished(&self.api).await,
-            Usage::of(self.pid),
-            Usage::of(std::process::id()),
-        );
+        let (finished_before, usage_before, own_before) =
+            (self.finished().await, self.usage(), Usage::of_itself());
         let started = Instant::now();
-        let load = generator::run(self.address, self.calls.clone(), connections, time).await;
+        let load = generator::run_on_all(self.addresses.clone(), self.calls.clone(), connections, time).await;
         let accepting = started.elapsed();
-        let own = Usage::of(std::process::id());
+        let own = Usage::of_itself();
         let accepted = finished_before + load.answered();
-        while finished(&self.api).await < accepted {
+        while self.finished().await < accepted {
             assert!(started.elapsed() < time + PATIENCE, "runs do not end");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let completing = started.elapsed();
-        let usage = Usage::of(self.pid);
-        let runs = (finished(&self.api).await - finished_before).max(1);
+        let usage = self.usage();
+        let runs = (self.finished().await - finished_before).max(1);
         let per_run =
             |before: &Usage, after: &Usage| 1000.0 * (after.cpu_seconds - before.cpu_seconds) / runs as f64;
         Line {

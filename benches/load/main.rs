@@ -5,6 +5,7 @@
 //! - `--workload w1`: webhook calls of a workflow of `workloads` (`w1`, `w2`, `c20`, `js10`, `js10-answered`); `reads`;
 //!   `waiting`; `history`; `fair`, a quiet organization beside one at 100 times its load; or `crowd`, calls all at once
 //! - `--database sqlite` (or `postgres`)
+//! - `--nodes 1`, for webhook calls on PostgreSQL: servers that share it; connections go to them in turn
 //! - `--connections 1,16,64` and `--seconds 8`: a load for each number, for so long
 //! - `--total 0`: webhook calls go on until there are so many runs; `waiting` has a million, `crowd` 10,000 calls
 //! - `--rate 0`, for `fair`: the quiet organization's calls a second; without, each connection calls when it is answered
@@ -34,6 +35,7 @@ use workloads::WORKLOADS;
 struct Options {
     workload: String,
     postgres: bool,
+    nodes: usize,
     connections: Vec<usize>,
     seconds: u64,
     total: Option<u64>,
@@ -48,6 +50,7 @@ impl Options {
         let mut options = Self {
             workload: "w1".to_owned(),
             postgres: false,
+            nodes: 1,
             connections: vec![1, 16, 64],
             seconds: 8,
             total: None,
@@ -63,6 +66,7 @@ impl Options {
                 ("--workload", name) => options.workload = name.to_owned(),
                 ("--database", "sqlite") => options.postgres = false,
                 ("--database", "postgres") => options.postgres = true,
+                ("--nodes", number) => options.nodes = number.parse().unwrap(),
                 ("--connections", list) => options.connections = numbers(list),
                 ("--runs", list) => options.runs = numbers(list),
                 ("--seconds", number) => options.seconds = number.parse().unwrap(),
@@ -94,16 +98,26 @@ async fn main() {
     } else {
         None
     };
-    let mut server = Server::start(ServerOptions {
-        database_url: database.as_ref().map(|database| database.url.clone()),
-        flags: ["--log", "warn"].map(str::to_owned).into(),
-        ..ServerOptions::default()
-    })
-    .await;
+    let start = async |master_key_file| {
+        let options = ServerOptions {
+            database_url: database.as_ref().map(|database| database.url.clone()),
+            master_key_file,
+            flags: ["--log", "warn"].map(str::to_owned).into(),
+            ..ServerOptions::default()
+        };
+        Server::start(options).await
+    };
+    let mut server = start(None).await;
+    assert!(options.nodes == 1 || options.postgres, "nodes share PostgreSQL");
+    let mut others = Vec::new();
+    while others.len() + 1 < options.nodes {
+        others.push(start(Some(server.data_dir().join("master-key"))).await);
+    }
     println!(
-        "{} on {}; load generator on the same machine",
+        "{} on {}, nodes: {}; load generator on the same machine",
         if options.postgres { "PostgreSQL" } else { "SQLite" },
-        process::machine()
+        process::machine(),
+        options.nodes,
     );
     match options.workload.as_str() {
         "reads" => reads::measure(&server, &options).await,
@@ -114,10 +128,10 @@ async fn main() {
         name => {
             let workload = WORKLOADS.iter().find(|workload| workload.name == name);
             let workload = workload.unwrap_or_else(|| panic!("there is no workload {name}"));
-            hooks::measure(&server, workload, &options).await;
+            hooks::measure(&server, &others, workload, &options).await;
         }
     }
-    drop(server);
+    drop((server, others));
     if let Some(database) = database {
         database.drop_now().await.unwrap();
     }

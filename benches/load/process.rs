@@ -3,6 +3,7 @@
 use std::process::Command;
 
 /// What a process has used.
+#[derive(Default)]
 pub(crate) struct Usage {
     /// CPU time, user and system, with that of its children: those it has and those it had.
     pub(crate) cpu_seconds: f64,
@@ -30,11 +31,34 @@ impl Usage {
     }
 }
 
+impl Usage {
+    /// This process's, without the servers that it started.
+    pub(crate) fn of_itself() -> Self {
+        let id = std::process::id();
+        let ticks = Stat::of(id).unwrap().own_ticks;
+        Self {
+            cpu_seconds: ticks / ticks_per_second(),
+            ..Self::of(id)
+        }
+    }
+}
+
+impl std::iter::Sum for Usage {
+    fn sum<I: Iterator<Item = Self>>(usages: I) -> Self {
+        usages.fold(Self::default(), |all, one| Self {
+            cpu_seconds: all.cpu_seconds + one.cpu_seconds,
+            memory_mib: all.memory_mib + one.memory_mib,
+            peak_mib: all.peak_mib + one.peak_mib,
+        })
+    }
+}
+
 /// What `/proc/<pid>/stat` says of a process.
 struct Stat {
     parent: u32,
     /// CPU time, with that of the children it has waited for.
     ticks: f64,
+    own_ticks: f64,
 }
 
 impl Stat {
@@ -45,10 +69,16 @@ impl Stat {
         // user and system time, its own and its children's.
         let (_, fields) = text.rsplit_once(')')?;
         let fields: Vec<&str> = fields.split_whitespace().collect();
-        let ticks = fields.get(11..15)?.iter().map(|field| field.parse::<f64>());
+        let ticks = |fields: &[&str]| {
+            fields
+                .iter()
+                .map(|field| field.parse::<f64>())
+                .sum::<Result<_, _>>()
+        };
         Some(Self {
             parent: fields.get(1)?.parse().ok()?,
-            ticks: ticks.sum::<Result<_, _>>().ok()?,
+            ticks: ticks(fields.get(11..15)?).ok()?,
+            own_ticks: ticks(fields.get(11..13)?).ok()?,
         })
     }
 
