@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use super::{ImportError, MOST_BYTES, Warnings};
 
-/// The deepest nesting, and the most values.
-const DEEPEST: usize = 100;
+/// The deepest nesting, which the stack of a thread has to bear, and the most values.
+const DEEPEST: usize = 64;
 const MOST_VALUES: usize = 1_000_000;
 /// The most references that lead to each other.
 const MOST_HOPS: usize = 32;

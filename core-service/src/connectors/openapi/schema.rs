@@ -33,9 +33,13 @@ impl<'d> Schema<'d> {
     pub(super) fn of(part: &Part<'d>, warnings: &mut Warnings) -> Self {
         let mut schema = Self::default();
         let mut next = vec![part.clone()];
-        // A schema whose parts lead back to it ends here, too.
-        for _ in 0..MOST_PARTS {
-            let Some(part) = next.pop() else { break };
+        let mut seen: Vec<&Value> = Vec::new();
+        while let Some(part) = next.pop() {
+            // Its parts may lead back to it.
+            if seen.len() == MOST_PARTS || seen.iter().any(|known| std::ptr::eq(*known, part.value)) {
+                continue;
+            }
+            seen.push(part.value);
             schema.add(&part, warnings);
             let mut parts = part.elements("allOf", warnings);
             parts.reverse();
