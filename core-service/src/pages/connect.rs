@@ -99,6 +99,9 @@ impl Desk {
             Err(problems) => return Ok(case.form(&problems)),
         };
         let data = case.opened.data.clone().extended(typed);
+        if let Err(problem) = case.opened.app.check_hosts(connection, &data) {
+            return Ok(case.form(&[problem]));
+        }
         let credential = &case.credential;
         let sealed = self
             .credentials
