@@ -69,7 +69,7 @@ impl App {
             app_id: self.id.clone(),
             host: url.host_str().unwrap_or_default().to_owned(),
         };
-        for (connection, data) in connected {
+        if let Some((connection, data)) = connected {
             let values = connection.public(data);
             for made in self.made_hosts(connection) {
                 match made.evaluate(&values) {
@@ -101,11 +101,11 @@ impl App {
         Ok(())
     }
 
-    /// The entries of `hosts`, as they are written.
-    pub(super) fn host_texts(&self) -> impl Iterator<Item = Cow<'_, str>> {
+    /// The entries of `hosts`, for people: `<shop>` is what is made of the value `shop`.
+    pub(super) fn shown_hosts(&self) -> impl Iterator<Item = String> {
         self.hosts.iter().map(|rule| match rule {
-            HostRule::Fixed(pattern) => pattern.to_string().into(),
-            HostRule::Made(made) => made.text.as_str().into(),
+            HostRule::Fixed(pattern) => pattern.to_string(),
+            HostRule::Made(made) => made.shown(),
         })
     }
 
@@ -206,6 +206,12 @@ impl HostTemplate {
     pub(super) fn fields(&self) -> impl Iterator<Item = &str> {
         let fields = self.template.fields();
         fields.filter_map(|(name, field)| (name == "connection").then_some(field))
+    }
+
+    fn shown(&self) -> String {
+        let (before, after) = self.edges();
+        let fields: Vec<&str> = self.fields().collect();
+        format!("{before}<{}>{after}", fields.join(" "))
     }
 
     /// What stands before its first template and after its last one.

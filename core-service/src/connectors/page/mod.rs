@@ -59,12 +59,13 @@ impl App {
             true => blocks.push("There is nothing to connect: the app needs no credential.".to_owned()),
             false => blocks.extend(self.connections.iter().flat_map(connection::described)),
         }
+        blocks.push("### Where credentials go".to_owned());
         blocks.push(self.hosts_described());
         blocks
     }
 
     fn hosts_described(&self) -> String {
-        let hosts: Vec<_> = self.host_texts().collect();
+        let hosts: Vec<_> = self.shown_hosts().collect();
         if hosts.iter().any(|host| host == "*") {
             return "Requests, and credentials with them, go to any host that they name.".to_owned();
         }
@@ -73,7 +74,7 @@ impl App {
             codes(hosts.iter().map(AsRef::as_ref))
         );
         if self.has_made_hosts() {
-            said.push_str(" What stands in braces is made of the connection's fields.");
+            said.push_str(" What stands in angle brackets is made of the value of that name.");
         }
         said
     }
@@ -154,7 +155,8 @@ modules:
     type: action
     description: Finds a_b and _c_.
     fields:
-      - { name: word, label: "Word | words", type: text, pattern: "a|b`c", default: "x|y" }
+      - { name: word, label: "Word | words", type: text, pattern: "a|b`c", default: "a" }
+      - { name: other, label: Other, type: text, default: "x|y" }
     request: { path: / }
   - id: called
     label: Called
