@@ -111,10 +111,12 @@ impl<'a> Check<'a> {
         let app = self.app;
         for made in app.hosts.iter().filter_map(HostRule::made) {
             self.template("hosts", Some(&made.template), place);
-            let is_for = |connection: &Connection| made.fields().all(|name| connection.has_public(name));
-            if !app.connections.iter().any(is_for) {
-                let fields = made.fields().collect::<Vec<_>>().join(", ");
-                self.report("hosts", format!("no connection has all of {fields}"));
+            let names: Vec<&str> = made.fields().collect();
+            let is_for = |connection: &Connection| names.iter().all(|name| connection.has_public(name));
+            if names.is_empty() {
+                self.report("hosts", "a host with templates names a field of connection");
+            } else if !app.connections.iter().any(is_for) {
+                self.report("hosts", format!("no connection has all of {}", names.join(", ")));
             }
         }
     }
