@@ -68,20 +68,22 @@ fn with_file(mut command: Command, alike: &[&str], named: Option<&PathBuf>) -> R
         .parse()
         .map_err(|error: toml::de::Error| refuse(error.to_string()))?;
     for (key, value) in table {
-        let id = key.replace('-', "_");
-        let is_known = command.get_arguments().any(|flag| flag.get_id() == id.as_str());
-        if id == CONFIG || !is_known {
+        let name = key.replace('_', "-");
+        let flag = command
+            .get_arguments()
+            .find(|flag| flag.get_long() == Some(name.as_str()) && name != CONFIG);
+        let Some(id) = flag.map(|flag| flag.get_id().clone()) else {
             return Err(refuse(format!("the key {key} is not an option; see --help")));
-        }
+        };
         let text = plain_text(&value).ok_or_else(|| {
             refuse(format!(
                 "the value of {key} must be text, a number, true or false, or a list of texts"
             ))
         })?;
         let default = move |flag: Arg| flag.default_value(text.clone()).required(false);
-        command = command.mut_arg(&id, &default);
+        command = command.mut_arg(id.as_str(), &default);
         for name in alike {
-            command = command.mut_subcommand(name, |subcommand| subcommand.mut_arg(&id, &default));
+            command = command.mut_subcommand(name, |subcommand| subcommand.mut_arg(id.as_str(), &default));
         }
     }
     Ok(command)

@@ -16,6 +16,11 @@ pub enum ManifestCommand {
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
+    /// Print the page on an app for people who use it, as Markdown.
+    Page {
+        /// The manifest, YAML.
+        file: PathBuf,
+    },
     /// Print the form of manifests as JSON Schema.
     Schema,
 }
@@ -32,6 +37,10 @@ impl ManifestCommand {
     /// With everything that is wrong, after the file it is in.
     pub fn run(&self) -> Result<String, ManifestsRefused> {
         match self {
+            Self::Page { file } => {
+                let app = read(file).map_err(ManifestsRefused)?;
+                Ok(app.page().trim_end().to_owned())
+            }
             Self::Schema => Ok(format!("{:#}", App::schema())),
             Self::Check { files } => {
                 let checked: Vec<_> = files.iter().map(|file| check(file)).collect();
@@ -48,13 +57,7 @@ impl ManifestCommand {
 
 /// A line on a manifest that is right, or a line for each thing that is wrong.
 fn check(file: &Path) -> Result<String, Vec<String>> {
-    let named = |text: &str| {
-        let name = file.display();
-        let lines = text.lines().map(|line| format!("{name}: {line}"));
-        lines.collect::<Vec<_>>()
-    };
-    let text = std::fs::read_to_string(file).map_err(|error| named(&error.to_string()))?;
-    let app = App::read(&text).map_err(|error| named(&error.to_string()))?;
+    let app = read(file)?;
     let failures = rehearsal::failures(&app);
     match failures.is_empty() {
         true => Ok(format!(
@@ -63,6 +66,17 @@ fn check(file: &Path) -> Result<String, Vec<String>> {
             app.modules.len(),
             app.tests.len()
         )),
-        false => Err(failures.iter().flat_map(|failure| named(failure)).collect()),
+        false => Err(failures.iter().flat_map(|failure| named(file, failure)).collect()),
     }
+}
+
+/// The app of a manifest, or a line for each thing that is wrong.
+fn read(file: &Path) -> Result<App, Vec<String>> {
+    let text = std::fs::read_to_string(file).map_err(|error| named(file, &error.to_string()))?;
+    App::read(&text).map_err(|error| named(file, &error.to_string()))
+}
+
+fn named(file: &Path, text: &str) -> Vec<String> {
+    let name = file.display();
+    text.lines().map(|line| format!("{name}: {line}")).collect()
 }

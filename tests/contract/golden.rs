@@ -8,6 +8,7 @@ use std::path::Path;
 use contract::access::{Access, Method};
 use contract::json::Words;
 use contract::v1::Scope;
+use core_service::connectors::Apps;
 
 fn compare(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -66,6 +67,23 @@ fn routes_are_as_reviewed() {
         .unwrap();
     }
     compare("routes.txt", &text);
+}
+
+#[test]
+fn every_app_has_its_page() {
+    let apps = Apps::built_in().unwrap();
+    compare("../../docs/apps/README.md", &apps.index());
+    let mut named = vec!["README.md".to_owned()];
+    for app in apps.iter() {
+        let name = format!("{}.md", app.id);
+        compare(&format!("../../docs/apps/{name}"), &app.page());
+        named.push(name);
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/apps");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(named.contains(&name), "docs/apps/{name} is the page of no app");
+    }
 }
 
 #[test]

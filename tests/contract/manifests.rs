@@ -43,9 +43,19 @@ fn what_has_not_the_form_does_not_fit() {
     let schema = schema();
     let right = json!({ "manifest": 1, "id": "shop", "name": "Shop", "hosts": ["api.shop.test"] });
     assert!(schema.is_valid(&right));
+    let mut made = right.clone();
+    made["hosts"] = json!([
+        "{{connection.shop}}.shop.test",
+        "{{connection.host}}",
+        "*.shop.test:8443",
+        "*"
+    ]);
+    assert!(schema.is_valid(&made));
     for (name, value) in [
         ("surprise", json!(1)),
         ("hosts", json!(["https://x"])),
+        ("hosts", json!(["{{connection.shop}}shop.test"])),
+        ("hosts", json!(["https://{{connection.shop}}"])),
         ("modules", json!([{ "id": "m" }])),
         (
             "connections",

@@ -251,14 +251,15 @@ impl Connection {
     pub(super) fn public(&self, data: &ConnectionData) -> Value {
         let mut values = with_defaults(&self.fields, &data.0);
         if let Value::Object(values) = &mut values {
-            values.retain(|name, _| {
-                self.fields
-                    .iter()
-                    .any(|field| field.name == *name && !field.secret)
-                    || self.kept().any(|kept| kept == name)
-            });
+            values.retain(|name, _| self.has_public(name));
         }
         values
+    }
+
+    /// Whether it has a value of this name that is not secret.
+    pub(super) fn has_public(&self, name: &str) -> bool {
+        let mut fields = self.fields.iter().filter(|field| !field.secret);
+        fields.any(|field| field.name == name) || self.kept().any(|kept| kept == name)
     }
 
     /// What is kept of the answer that brought the token, besides the token.

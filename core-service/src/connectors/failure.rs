@@ -40,6 +40,11 @@ pub struct ToldFailure {
 }
 
 impl FailureRule {
+    /// The failure's code, when the rule names one.
+    pub(super) fn code(&self) -> Option<&str> {
+        self.code.as_ref().map(|code| code.0.as_str())
+    }
+
     /// The failure that a response is, by the first of these rules that holds.
     ///
     /// # Errors

@@ -1,15 +1,14 @@
 //! What a manifest is, version 1: the app as a whole. Whatever it says that is not known here is refused.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
 use super::check;
 use super::connection::Connection;
 use super::failure::FailureRule;
+use super::host::HostRule;
 use super::module::Module;
 use super::options::Rpc;
 use super::request::Home;
@@ -47,8 +46,9 @@ pub struct App {
     #[serde(default)]
     pub(super) headers: Option<Template>,
     /// Where its requests may go, and its credentials with them; by default the host of `baseUrl`, when that is fixed.
+    /// Entries may reach `connection`.
     #[serde(default)]
-    pub(super) hosts: Vec<HostPattern>,
+    pub(super) hosts: Vec<HostRule>,
     /// How often it may be called.
     #[serde(default)]
     pub rate_limit: Option<RateLimit>,
@@ -103,10 +103,6 @@ pub struct Retry {
     /// Milliseconds before the second attempt; twice as long before each further one, or as long as the service asks.
     pub delay_ms: u64,
 }
-
-/// A host that an app's requests may go to: its name, `*.` and a domain, or `*`. With a port, only that port.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct HostPattern(String);
 
 /// A text that is no manifest.
 #[derive(Debug, thiserror::Error)]
@@ -178,7 +174,7 @@ impl App {
         if self.hosts.is_empty()
             && let Some(host) = self.base_host()
         {
-            self.hosts.push(HostPattern(host));
+            self.hosts.push(host);
         }
         match check::problems(&self) {
             problems if problems.is_empty() => Ok(self),
@@ -206,16 +202,6 @@ impl App {
         self.rpcs.iter().find(|rpc| rpc.id == id)
     }
 
-    /// Whether its requests, and its credentials with them, may go to this URL's host.
-    pub fn permits(&self, url: &Url) -> bool {
-        let host = url.host_str().unwrap_or_default();
-        let with_port = url.port().map(|port| format!("{host}:{port}"));
-        let permits = |pattern: &HostPattern| {
-            pattern.matches(host) || with_port.as_deref().is_some_and(|host| pattern.0 == host)
-        };
-        self.hosts.iter().any(permits)
-    }
-
     pub(super) fn home(&self) -> Home<'_> {
         Home {
             base_url: self.base_url.as_ref(),
@@ -223,52 +209,8 @@ impl App {
         }
     }
 
-    /// The host of the base URL, with the port when it is a special one, when it is fixed.
-    fn base_host(&self) -> Option<String> {
-        let url = Url::parse(self.base_url.as_ref()?.literal()?).ok()?;
-        let host = url.host_str()?;
-        Some(match url.port() {
-            Some(port) => format!("{host}:{port}"),
-            None => host.to_owned(),
-        })
-    }
-}
-
-impl HostPattern {
-    fn matches(&self, host: &str) -> bool {
-        match self.0.strip_prefix('*') {
-            Some(domain) => host.ends_with(domain),
-            None => host == self.0,
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for HostPattern {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let name = text.strip_prefix("*.").unwrap_or(&text);
-        let (name, port) = name.split_once(':').unwrap_or((name, "443"));
-        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(&byte);
-        let is_name = !name.is_empty() && name.bytes().all(allowed) && port.parse::<u16>().is_ok();
-        match text == "*" || is_name {
-            true => Ok(Self(text)),
-            false => Err(serde::de::Error::custom(format!(
-                "{text} is no host; write a name in lower case, *.example.com, or *"
-            ))),
-        }
-    }
-}
-
-impl JsonSchema for HostPattern {
-    fn schema_name() -> Cow<'static, str> {
-        "HostPattern".into()
-    }
-
-    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "pattern": r"^(\*|(\*\.)?[a-z0-9.-]+(:[0-9]+)?)$",
-            "description": "A host's name, *. and a domain, or *; with a port, only that port."
-        })
+    /// The host of the base URL, when it is fixed.
+    fn base_host(&self) -> Option<HostRule> {
+        HostRule::of_url(&Url::parse(self.base_url.as_ref()?.literal()?).ok()?)
     }
 }

@@ -167,7 +167,7 @@ impl Pagination {
         }
     }
 
-    fn most(&self) -> u32 {
+    pub(super) fn most(&self) -> u32 {
         self.max_pages.unwrap_or(DEFAULT_PAGES)
     }
 

@@ -113,6 +113,16 @@ impl Template {
         Ok(self.evaluate(reach)? == Value::Bool(true))
     }
 
+    /// As the manifest writes it.
+    pub(super) fn written(&self) -> &Value {
+        &self.written
+    }
+
+    /// The text that the manifest writes, expressions included.
+    pub(super) fn written_text(&self) -> Option<&str> {
+        self.written.as_str()
+    }
+
     /// The text, when it holds no expression.
     pub(super) fn literal(&self) -> Option<&str> {
         self.compiled.as_literal().and_then(Value::as_str)

@@ -36,7 +36,10 @@ fn the_built_in_apps_can_be_read() {
     let app = http();
     let connections: Vec<&str> = app.connections.iter().map(|one| one.id.as_str()).collect();
     assert_eq!(connections, ["none", "basic", "bearer", "api_key"]);
-    assert!(app.permits(&Url::parse("https://anything.test/").unwrap()));
+    assert!(
+        app.permits(&Url::parse("https://anything.test/").unwrap(), None)
+            .is_ok()
+    );
 }
 
 /// What is said of a manifest that is refused.
@@ -200,7 +203,87 @@ fn requests_stay_with_their_hosts() {
         ("https://evilshop.example/", false),
         ("https://1.1.1.1/", false),
     ] {
-        assert_eq!(app.permits(&Url::parse(url).unwrap()), permitted, "{url}");
+        assert_eq!(
+            app.permits(&Url::parse(url).unwrap(), None).is_ok(),
+            permitted,
+            "{url}"
+        );
+    }
+}
+
+/// A manifest with this entry of `hosts`, a connection with a shop and one that is told it with its token.
+fn manifest_with_host(host: &str) -> String {
+    let token =
+        "{ tokenUrl: 'https://api.shop.test/token', response: { keep: { cell: '{{response.body.cell}}' } } }";
+    let connections = format!(
+        "[{{ id: key, label: K, type: bearer, fields: [{{ name: shop, label: S, type: text }}] }}, \
+         {{ id: app, label: A, type: oauth2_client_credentials, oauth2: {token} }}]"
+    );
+    manifest(&connections, "[]", "").replace("'*.shop.example'", &format!("'{host}'"))
+}
+
+#[test]
+fn a_host_may_be_the_connections_own() {
+    let app = App::read(&manifest_with_host("{{connection.shop}}.shop.example")).unwrap();
+    let (key, other) = (app.connection("key").unwrap(), app.connection("app").unwrap());
+    let data = |shop: Value| {
+        key.read(object(json!({ "shop": shop, "token": "t" })))
+            .ok()
+            .unwrap()
+    };
+    let (eu, none, wrong) = (data(json!("eu")), data(json!(null)), data(json!("evil.test/")));
+    let token = other
+        .read(object(json!({ "clientId": "c", "clientSecret": "s" })))
+        .ok()
+        .unwrap();
+    let permits = |url: &str, connected| app.permits(&Url::parse(url).unwrap(), connected);
+    let own = "https://eu.shop.example/";
+    assert_eq!(permits(own, Some((key, &eu))), Ok(()));
+    for connected in [Some((key, &none)), Some((other, &token)), None] {
+        assert!(permits(own, connected).is_err());
+        assert_eq!(
+            permits("https://api.shop.test/", connected),
+            Ok(()),
+            "is everybody's"
+        );
+    }
+    for url in [
+        "https://us.shop.example/",
+        "https://shop.example/",
+        "https://x.eu.shop.example/",
+    ] {
+        assert!(permits(url, Some((key, &eu))).is_err(), "{url}");
+    }
+    let refused = permits("https://evil.test/.shop.example", Some((key, &wrong)));
+    assert!(matches!(refused, Err(HostRefused::NoHost(_))), "{refused:?}");
+    assert_eq!(app.check_hosts(key, &eu), Ok(()));
+    assert_eq!(app.check_hosts(key, &none), Ok(()), "it is not known yet");
+    assert_eq!(app.check_hosts(key, &wrong).err().unwrap().name, "shop");
+    assert_eq!(app.check_hosts(other, &token), Ok(()));
+}
+
+#[test]
+fn a_host_is_made_of_what_a_connection_has_and_is_not_secret() {
+    assert!(App::read(&manifest_with_host("{{connection.cell}}.shop.example")).is_ok());
+    for (host, says) in [
+        (
+            "{{connection.token}}.shop.example",
+            "connection.token is no field",
+        ),
+        (
+            "{{connection.clientSecret}}.shop.example",
+            "connection.clientSecret is no field",
+        ),
+        (
+            "{{connection.cell}}-{{connection.shop}}.shop.example",
+            "no connection has all of cell, shop",
+        ),
+        ("{{parameters.shop}}.shop.example", "parameters is not known here"),
+        ("{{$now}}.shop.example", "names a field of connection"),
+        ("{{connection.shop}}shop.example", "must begin with a dot"),
+    ] {
+        let said = refusal(&manifest_with_host(host));
+        assert!(said.contains(says), "{said}\n is not\n{says}");
     }
 }
 

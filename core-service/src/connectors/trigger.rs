@@ -137,6 +137,14 @@ impl Poll {
         }
     }
 
+    /// Seconds from one time to the next, when they are the same for everybody.
+    pub(super) fn fixed_interval(&self) -> Option<i64> {
+        match &self.every_seconds {
+            None => Some(Self::INTERVAL),
+            Some(every) => every.literal_number(),
+        }
+    }
+
     /// Seconds from one time to the next; the nearest possible number.
     ///
     /// # Errors

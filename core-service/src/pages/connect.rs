@@ -99,6 +99,9 @@ impl Desk {
             Err(problems) => return Ok(case.form(&problems)),
         };
         let data = case.opened.data.clone().extended(typed);
+        if let Err(problem) = case.opened.app.check_hosts(connection, &data) {
+            return Ok(case.form(&[problem]));
+        }
         let credential = &case.credential;
         let sealed = self
             .credentials
@@ -131,6 +134,17 @@ impl Case {
             escaped(&app.name),
             escaped(&connection.label),
         );
+        // What was given before may not go together with what was typed.
+        let elsewhere = problems
+            .iter()
+            .filter(|problem| missing.iter().all(|field| field.name != problem.name));
+        for FieldProblem { name, message } in elsewhere {
+            body.push_str(&format!(
+                "<p role=\"alert\">The field {} {}.</p>\n",
+                escaped(name),
+                escaped(message)
+            ));
+        }
         body.push_str("<form method=\"post\" autocomplete=\"off\">\n");
         for field in missing {
             let problem = problems.iter().find(|problem| problem.name == field.name);

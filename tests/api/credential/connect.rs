@@ -19,7 +19,7 @@ on_both_databases!(
 );
 
 /// The page of a credential, as a browser without any key asks for it.
-async fn page(world: &World, made: &Value, method: Method, body: &str) -> Answer {
+pub(super) async fn page(world: &World, made: &Value, method: Method, body: &str) -> Answer {
     let url = text(&made["connect_url"]);
     let path = &url[url.find("/connect/").unwrap()..];
     let headers = [("content-type", "application/x-www-form-urlencoded")];

@@ -2,6 +2,7 @@
 
 mod connect;
 mod graph;
+mod host;
 mod noun;
 mod verify;
 

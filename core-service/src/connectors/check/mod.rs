@@ -10,6 +10,7 @@ use url::Url;
 
 use super::connection::Connection;
 use super::field::Field;
+use super::host::HostRule;
 use super::manifest::{App, ManifestProblem, VERSION};
 use super::template::Template;
 use super::trial::Trial;
@@ -70,6 +71,7 @@ impl<'a> Check<'a> {
         self.limits();
         let connection = Place::of_connection(self.public.clone());
         self.template("baseUrl", app.base_url.as_ref(), &connection);
+        self.hosts(&connection);
         self.template("headers", app.headers.as_ref(), &connection);
         self.rules("errors", &app.errors, &connection.with("response"));
         self.ids("connections", app.connections.iter().map(|one| one.id.as_str()));
@@ -119,12 +121,26 @@ impl<'a> Check<'a> {
         }
     }
 
+    fn hosts(&mut self, place: &Place<'a>) {
+        let app = self.app;
+        for made in app.hosts.iter().filter_map(HostRule::made) {
+            self.template("hosts", Some(&made.template), place);
+            let names: Vec<&str> = made.fields().collect();
+            let is_for = |connection: &Connection| names.iter().all(|name| connection.has_public(name));
+            if names.is_empty() {
+                self.report("hosts", "a host with templates names a field of connection");
+            } else if !app.connections.iter().any(is_for) {
+                self.report("hosts", format!("no connection has all of {}", names.join(", ")));
+            }
+        }
+    }
+
     /// A URL, as far as it is known already.
     fn url(&mut self, path: &str, template: &Template) {
         let Some(text) = template.literal() else { return };
         match Url::parse(text).ok().filter(Url::has_host) {
             None => self.report(path, format!("{text:?} is no URL; it begins with https://")),
-            Some(url) if !self.app.permits(&url) => {
+            Some(url) if self.app.permits(&url, None).is_err() => {
                 let message = format!(
                     "leads to {}, which hosts does not permit",
                     url.host_str().unwrap_or_default()

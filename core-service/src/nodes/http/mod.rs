@@ -304,17 +304,14 @@ impl Exchange<'_> {
 
     /// Keeps requests, and credentials with them, at the hosts of their apps.
     fn check_host(&self, url: &Url, with_credential: bool) -> Result<(), NodeError> {
-        let credential = self.caller.credential.filter(|_| with_credential);
-        let of_credential = credential.map(|credential| &*credential.app);
-        let mut apps = self.caller.app.into_iter().chain(of_credential);
-        match apps.find(|app| !app.permits(url)) {
-            None => Ok(()),
-            Some(app) => {
-                let host = url.host_str().unwrap_or_default();
-                let message = format!("the app {} and its credentials do not go to {host}", app.id);
-                Err(NodeError::new(HTTP_BLOCKED, message))
-            }
+        let opened = self.caller.credential;
+        let of_credential = opened.filter(|_| with_credential).map(|opened| &*opened.app);
+        for app in self.caller.app.into_iter().chain(of_credential) {
+            let own = opened.filter(|opened| opened.app.id == app.id);
+            let permitted = app.permits(url, own.map(OpenCredential::connected));
+            permitted.map_err(|refused| NodeError::new(HTTP_BLOCKED, refused.to_string()))?;
         }
+        Ok(())
     }
 }
 

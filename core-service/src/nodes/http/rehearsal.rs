@@ -12,7 +12,8 @@ use url::Url;
 
 use super::{Call, output, unreadable};
 use crate::connectors::{
-    App, Connection, ConnectionData, Grant, Step, Trial, TrialExchange, TrialRequest, TrialResponse, Walk,
+    App, Connected, Connection, ConnectionData, Grant, Step, Trial, TrialExchange, TrialRequest,
+    TrialResponse, Walk,
 };
 use crate::outbound::{Request, Response};
 use crate::secret::Mask;
@@ -35,6 +36,7 @@ fn run(app: &App, trial: &Trial) -> Result<(), String> {
     let grant = data.map(|(connection, data)| connection.grant(data)).transpose();
     let stage = Stage {
         app,
+        connected: data,
         grant: grant.map_err(|error| error.to_string())?,
     };
     let text = |error: crate::connectors::TemplateError| error.to_string();
@@ -111,6 +113,7 @@ fn compare(trial: &Trial, outcome: Result<Value, NodeError>, expected: Option<Va
 /// Where a module performs: what its requests are made with.
 struct Stage<'a> {
     app: &'a App,
+    connected: Connected<'a>,
     grant: Option<Grant>,
 }
 
@@ -149,9 +152,8 @@ impl Stage<'_> {
 
     fn request(&self, call: &Call) -> Result<Request, String> {
         let url = call.url().map_err(|error| error.message)?;
-        if !self.app.permits(&url) {
-            return Err(format!("the app's hosts do not permit {url}"));
-        }
+        let permitted = self.app.permits(&url, self.connected);
+        permitted.map_err(|refused| refused.to_string())?;
         let mut request = call.request(url, PATIENCE).map_err(|error| error.message)?;
         for (name, value) in self.grant.iter().flat_map(|grant| &grant.secrets.headers) {
             request.headers.insert(name.clone(), value.clone());

@@ -33,6 +33,8 @@ pub(super) async fn create(
         Error::invalid("connectionId", message)
     })?;
     let (data, is_complete) = read(connection, request.data.as_ref())?;
+    app.check_hosts(connection, &data)
+        .map_err(|problem| refusal(vec![problem]))?;
     let credential_id = id::new(id::Kind::Credential);
     let sealed = services
         .credentials

@@ -59,6 +59,12 @@ async fn verdict(services: &Services, credential: &Credential) -> Result<Verdict
         Err(error @ CredentialError::Orphan) => return Ok(Verdict::Untold(error.to_string())),
         Err(error) => return Err(error.into()),
     };
+    if let Err(problem) = opened.app.check_hosts(opened.connection(), &opened.data) {
+        return Ok(Verdict::Refused(format!(
+            "The field {} {}.",
+            problem.name, problem.message
+        )));
+    }
     Ok(match opened.app.verify(opened.connection(), &opened.data) {
         Ok(None) => Verdict::Accepted,
         Ok(Some(walk)) => ask(services, credential, &opened, &walk).await,
