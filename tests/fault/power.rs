@@ -100,21 +100,26 @@ fn is_traced(process_id: u32) -> bool {
     })
 }
 
+/// How an answer begins that acknowledges a run.
+const ACKNOWLEDGED: &str = "HTTP/1.1 202";
+
 /// How many requests were acknowledged after the log was written and then synced, in the order in which calls returned.
 fn synced_before_they_were_acknowledged(trace: &str) -> u64 {
     let mut acknowledged = 0;
     let mut place = Place::Idle;
-    for line in trace.lines().filter(|line| !line.contains("<unfinished")) {
+    // What a call reads, writes to files and syncs is told when it returns; what it sends, when it begins.
+    let told = |line: &&str| !line.contains("<unfinished") || line.contains(ACKNOWLEDGED);
+    for line in trace.lines().filter(told) {
         place = match place {
             // The call came in whole: its id is in the bytes read.
             _ if line.contains("webhook-id: traced-") => Place::Read,
             Place::Read if is_of_log(line, &["pwrite64"]) => Place::Written,
             Place::Written if is_of_log(line, &["fdatasync", "fsync"]) && is_done(line) => Place::Synced,
-            Place::Synced if line.contains("HTTP/1.1 202") => {
+            Place::Synced if line.contains(ACKNOWLEDGED) => {
                 acknowledged += 1;
                 Place::Idle
             }
-            Place::Idle | Place::Read | Place::Written if line.contains("HTTP/1.1 202") => {
+            Place::Idle | Place::Read | Place::Written if line.contains(ACKNOWLEDGED) => {
                 panic!("acknowledged before it was synced: {line}")
             }
             place => place,

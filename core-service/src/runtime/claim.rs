@@ -1,17 +1,18 @@
 //! Finding runs that nobody drives: those of lost processes, those released, those whose time has come, those that
 //! somebody signalled. Notifications wake it; looking now and then is the safety net.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep};
 
 use super::Shared;
 use super::drive::LiveRun;
 use super::lease::Held;
+use super::live::Seat;
 use super::metrics::count;
 use super::request::{Ask, Request};
 use super::take_up::{Admission, Claimed, Reason};
@@ -135,11 +136,17 @@ async fn claim(shared: &Arc<Shared>, held: &Held) -> Result<Option<i64>, CommitE
             .claim_runs(&held.lease, clock::now_ms(), limit)
             .await?;
         let was_full = i64::try_from(claimed.len()).unwrap_or(i64::MAX) >= limit;
-        let mut journals = short_journals(shared, &claimed).await;
-        for run in claimed {
-            let admission = places.split(1).map_or(Admission::Free, Admission::Place);
-            let journal = journals.remove(&run.run.id);
-            take_up(shared, held, run, admission, journal);
+        // Seats first: once a run has one, nobody else writes to the journal that is read for it.
+        let mut seated: Vec<Seated> = claimed
+            .into_iter()
+            .map(|claimed| {
+                let admission = places.split(1).map_or(Admission::Free, Admission::Place);
+                Seated::of(shared, claimed, admission)
+            })
+            .collect();
+        read_short_journals(shared, &mut seated).await;
+        for seated in seated {
+            seated.take_up(shared, held);
         }
         if !was_full {
             break;
@@ -151,15 +158,23 @@ async fn claim(shared: &Arc<Shared>, held: &Held) -> Result<Option<i64>, CommitE
     Ok(shared.store.next_due().await?)
 }
 
-/// The journals of claimed runs, in one read. A long one is left for its run to read, and so are all of them when the
+/// Reads the journals of seated runs at once. A long one is left for its run to read, and so are all of them when the
 /// database does not answer.
-async fn short_journals(shared: &Shared, claimed: &[ClaimedRun]) -> HashMap<String, Vec<Segment>> {
-    if claimed.is_empty() {
-        return HashMap::new();
+async fn read_short_journals(shared: &Shared, seated: &mut [Seated]) {
+    let has_seat = |seated: &&Seated| seated.seat.is_ok();
+    let run_ids: Vec<&str> = seated
+        .iter()
+        .filter(has_seat)
+        .map(|one| one.run.id.as_str())
+        .collect();
+    if run_ids.is_empty() {
+        return;
     }
-    let run_ids: Vec<&str> = claimed.iter().map(|claimed| claimed.run.id.as_str()).collect();
     let journals = shared.store.short_journals(&run_ids, SHORT_JOURNAL).await;
-    journals.unwrap_or_default()
+    let mut journals = journals.unwrap_or_default();
+    for seated in seated {
+        seated.journal = journals.remove(&seated.run.id);
+    }
 }
 
 /// Places for runs that are being taken up.
@@ -177,44 +192,66 @@ async fn try_suspect(shared: &Arc<Shared>, held: &Held) -> Result<(), CommitErro
     }
     if let Some(claimed) = shared.store.claim_suspect(&held.lease).await? {
         let on_trial = trial::begin(shared, held, claimed.run.id.clone(), place);
-        take_up(shared, held, claimed, Admission::Trial(on_trial), None);
+        Seated::of(shared, claimed, Admission::Trial(on_trial)).take_up(shared, held);
     }
     Ok(())
 }
 
-fn take_up(
-    shared: &Arc<Shared>,
-    held: &Held,
-    claimed: ClaimedRun,
+/// A claimed run and its seat, or the mailbox of a task that is about to leave it.
+struct Seated {
+    run: Run,
+    cause: ClaimCause,
     admission: Admission,
+    seat: Result<Seat, mpsc::Sender<Request>>,
+    /// Read while it had the seat.
     journal: Option<Vec<Segment>>,
-) {
-    count(&shared.metrics.runs_claimed);
-    if claimed.cause == ClaimCause::TakenOver {
-        count(&shared.metrics.runs_taken_over);
-    }
-    let (shared, held, ClaimedRun { run, cause }) = (Arc::clone(shared), held.clone(), claimed);
-    let run_id: Arc<str> = run.id.as_str().into();
-    // At once when the seat is free, so that a signal finds it taken.
-    let seat = shared.live.enter(&run_id);
-    tokio::spawn(async move {
-        match seat {
-            Ok(seat) => {
-                let claimed = Claimed {
-                    cause,
-                    admission,
-                    journal,
-                };
-                LiveRun::take_up(shared, held, seat, run, Reason::Claimed(claimed)).await;
-            }
-            Err(_taken) => {
-                // Whoever is tried stays so; a place goes to others while this one waits for its seat. Whoever has the
-                // seat may still write, so the journal is read again.
-                let admission = admission.without_place();
-                take_up_next(shared, held, run, cause, admission).await;
-            }
+}
+
+impl Seated {
+    /// At once, so that a signal finds the seat taken.
+    fn of(shared: &Shared, claimed: ClaimedRun, admission: Admission) -> Self {
+        count(&shared.metrics.runs_claimed);
+        if claimed.cause == ClaimCause::TakenOver {
+            count(&shared.metrics.runs_taken_over);
         }
-    });
+        let ClaimedRun { run, cause } = claimed;
+        let seat = shared.live.enter(&run.id.as_str().into());
+        Self {
+            run,
+            cause,
+            admission,
+            seat,
+            journal: None,
+        }
+    }
+
+    fn take_up(self, shared: &Arc<Shared>, held: &Held) {
+        let (shared, held) = (Arc::clone(shared), held.clone());
+        let Self {
+            run,
+            cause,
+            admission,
+            seat,
+            journal,
+        } = self;
+        tokio::spawn(async move {
+            match seat {
+                Ok(seat) => {
+                    let claimed = Claimed {
+                        cause,
+                        admission,
+                        journal,
+                    };
+                    LiveRun::take_up(shared, held, seat, run, Reason::Claimed(claimed)).await;
+                }
+                Err(_taken) => {
+                    // Whoever is tried stays so; a place goes to others while this one waits for its seat.
+                    let admission = admission.without_place();
+                    take_up_next(shared, held, run, cause, admission).await;
+                }
+            }
+        });
+    }
 }
 
 /// Takes up a run that a task of this process is about to leave, unless somebody else was quicker.
