@@ -11,7 +11,10 @@ const APPS: &str = "src/connectors/apps";
 )]
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed={APPS}");
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(APPS);
+    // Asked when it runs, not when it is compiled: a copied target directory belongs to another tree then.
+    let home = env::var_os("CARGO_MANIFEST_DIR");
+    let home = home.ok_or_else(|| io::Error::other("CARGO_MANIFEST_DIR is not set"))?;
+    let folder = Path::new(&home).join(APPS);
     let files = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
     let mut files = files.collect::<io::Result<Vec<PathBuf>>>()?;
     files.retain(|file| file.extension().is_some_and(|extension| extension == "yaml"));

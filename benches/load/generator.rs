@@ -111,12 +111,16 @@ pub(crate) async fn burst(address: SocketAddr, request: Vec<u8>, connections: us
 
 async fn all_connections(addresses: &[SocketAddr], calls: Calls, connections: usize, time: Duration) -> Load {
     let end = Instant::now() + time;
+    let begin = Instant::now();
     let calls = Arc::new(calls);
     let mut callers = JoinSet::new();
     for connection in 0..connections {
         let first = connection * calls.requests.len() / connections;
         let address = addresses[connection % addresses.len()];
-        callers.spawn(one_connection(address, calls.clone(), first, end));
+        // One after the other, lest calls of a rate come in bursts.
+        let share = connection as f64 / connections as f64;
+        let due = begin + calls.every.unwrap_or_default().mul_f64(share);
+        callers.spawn(one_connection(address, calls.clone(), first, due, end));
     }
     let mut load = Load::default();
     for each in callers.join_all().await {
@@ -127,12 +131,17 @@ async fn all_connections(addresses: &[SocketAddr], calls: Calls, connections: us
     load
 }
 
-async fn one_connection(address: SocketAddr, calls: Arc<Calls>, first: usize, end: Instant) -> Load {
+async fn one_connection(
+    address: SocketAddr,
+    calls: Arc<Calls>,
+    first: usize,
+    mut due: Instant,
+    end: Instant,
+) -> Load {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.set_nodelay(true).unwrap();
     let mut load = Load::default();
     let mut buffer = Vec::with_capacity(64 * 1024);
-    let mut due = Instant::now();
     for request in calls.requests.iter().cycle().skip(first) {
         if let Some(every) = calls.every {
             sleep_until(due.into()).await;

@@ -163,6 +163,11 @@ pub struct ServeOptions {
     #[arg(long, env = "SWITCHYARD_LEASE_MS", value_name = "MS", default_value_t = 10_000,
         value_parser = clap::value_parser!(u64).range(1_000..=600_000))]
     pub lease_ms: u64,
+    /// A run is failed as what processes die of once so many were lost while they executed it, the last of them while it
+    /// was the only suspect there.
+    #[arg(long, env = "SWITCHYARD_CRASH_LIMIT", value_name = "COUNT", default_value_t = 3,
+        value_parser = clap::value_parser!(i64).range(1..=1_000))]
+    pub crash_limit: i64,
     /// Processes that run JavaScript of users at once; twice the cores, at least 8, when absent. An organization gets at
     /// most a quarter of them, at least 2.
     #[arg(long, env = "SWITCHYARD_CODE_WORKERS", value_name = "COUNT", value_parser = clap::value_parser!(u16).range(2..=1_024))]
@@ -365,6 +370,7 @@ mod tests {
         assert!(read(&["--config", "/nowhere.toml"]).is_err());
         assert!(read(&["--region", "Ä"]).is_err());
         assert!(read(&["--lease-ms", "1"]).is_err());
+        assert!(read(&["--crash-limit", "0"]).is_err());
         assert!(read(&["--outbound-allow", "127.0.0.0/8,localhost"]).is_err());
     }
 

@@ -12,6 +12,8 @@ use contract::validation::Violation;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
+use crate::catalog::CatalogError;
+use crate::registrations::RegistrationError;
 use crate::secret::SecretError;
 use crate::store::StoreError;
 
@@ -227,6 +229,16 @@ impl From<Arc<SecretError>> for Error {
                     .with_cause(error)
             }
             _ => Self::internal(error),
+        }
+    }
+}
+
+impl From<RegistrationError> for Error {
+    fn from(error: RegistrationError) -> Self {
+        match error {
+            RegistrationError::App(CatalogError::Store(error)) => error.into(),
+            RegistrationError::Secret(error) => error.into(),
+            error => Self::internal(error),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Identifiers: a prefix that names the noun, an underscore, and 128 bits in 26 characters of Crockford's base 32
 //! (the `TypeID` form). They carry a version 7 UUID, so they sort by creation; within one process strictly so.
 //!
-//! Webhook ids are the exception: their URL is a capability, so all 128 bits come from the operating system.
+//! The ids of webhooks and registrations are the exception: their URL is a capability, so all 128 bits come from the operating system.
 
 use std::sync::{LazyLock, Mutex};
 
@@ -54,6 +54,8 @@ pub enum Kind {
     Signal,
     /// `hreq_`
     HumanRequest,
+    /// `hook_`: what the URL ends with that a service calls for a trigger of its app.
+    Registration,
 }
 
 impl Kind {
@@ -82,6 +84,7 @@ impl Kind {
             Self::Process => "proc",
             Self::Signal => "sig",
             Self::HumanRequest => "hreq",
+            Self::Registration => "hook",
         }
     }
 }
@@ -106,9 +109,21 @@ pub fn new(kind: Kind) -> String {
 /// # Errors
 /// When the operating system has no randomness to give.
 pub fn new_webhook() -> Result<String, getrandom::Error> {
+    unguessable(Kind::Webhook)
+}
+
+/// A new id for the URL that a service calls: 128 bits that nobody can guess.
+///
+/// # Errors
+/// When the operating system has no randomness to give.
+pub fn new_registration() -> Result<String, getrandom::Error> {
+    unguessable(Kind::Registration)
+}
+
+fn unguessable(kind: Kind) -> Result<String, getrandom::Error> {
     let mut random = [0_u8; 16];
     getrandom::fill(&mut random)?;
-    Ok(encode(Kind::Webhook, u128::from_be_bytes(random)))
+    Ok(encode(kind, u128::from_be_bytes(random)))
 }
 
 /// Whether `text` is a well-formed id of this kind. Says nothing about whether the thing exists.

@@ -21,11 +21,13 @@ pub mod javascript;
 pub mod listener;
 pub mod lookups;
 pub mod metrics;
+pub mod native;
 pub mod nodes;
 pub mod operations;
 pub mod outbound;
 pub mod pages;
 pub mod people;
+pub mod registrations;
 pub mod retention;
 pub mod runtime;
 pub mod sandbox;
@@ -55,15 +57,18 @@ use crate::connectors::{AppFileError, Apps};
 use crate::credentials::Credentials;
 use crate::functions::WithFunctions;
 use crate::metrics::Metrics;
+use crate::nodes::app_caller::AppCaller;
 use crate::nodes::http::HttpCaller;
+use crate::nodes::native::NativeCaller;
 use crate::nodes::{Registry, RunWorkflow};
 use crate::operations::Health;
 use crate::outbound::Outbound;
 use crate::people::People;
+use crate::registrations::Registrations;
 use crate::retention::{Retention, RetentionConfig};
 use crate::runtime::{NoSurroundings, Runtime, RuntimeConfig, RuntimeError};
 use crate::sandbox::{Sandbox, SandboxConfig, SandboxError};
-use crate::services::{MessageLimits, Services, WebhookTargets};
+use crate::services::{AppTargets, MessageLimits, Services, WebhookTargets};
 use crate::store::{Store, StoreError};
 use crate::triggers::{Triggers, WorkflowCalls};
 use crate::variables::{Variables, WithVariables};
@@ -71,11 +76,15 @@ use crate::variables::{Variables, WithVariables};
 /// Largest question that reflection is asked.
 const MAX_QUESTION_BYTES: usize = 64 << 10;
 
+/// How long a shutdown waits for tokens that are being fetched.
+const TOKENS_SETTLE: Duration = Duration::from_secs(1);
+
 /// A running core.
 #[derive(Clone)]
 pub struct Core {
     store: Store,
     runtime: Runtime,
+    http: HttpCaller,
     routes: Routes,
     access: AccessLayer,
     metrics: Metrics,
@@ -124,15 +133,17 @@ impl Core {
         let catalog = Catalog::new(store.clone(), Apps::built_in()?);
         let outbound = Outbound::new(&options.outbound_allow);
         let credentials = Credentials::new(store.clone(), secrets.vault.clone(), catalog.clone());
-        let http = HttpCaller::new(outbound.clone(), credentials.clone());
+        let http = HttpCaller::new(outbound.clone(), credentials.clone(), store.clone());
+        let app_caller = AppCaller::new(http.clone(), NativeCaller::new(&outbound));
         let config = RuntimeConfig {
             lease: Duration::from_millis(options.lease_ms),
+            crash_limit: options.crash_limit,
             ..RuntimeConfig::default()
         };
         let variables = Variables::new(store.clone(), secrets.vault.clone());
         let mut registry = Registry::new();
         registry.add_data_kinds(&store, &variables);
-        registry.add_request_kinds(&catalog, &http);
+        registry.add_request_kinds(&catalog, &app_caller);
         let calls = WorkflowCalls::default();
         registry.add_executed(RunWorkflow, Arc::new(calls.clone()));
         registry.add_code_kinds(&sandbox);
@@ -140,8 +151,11 @@ impl Core {
         let functions = Arc::new(WithFunctions::new(sandbox.clone(), Arc::new(NoSurroundings)));
         let surroundings = Arc::new(WithVariables::new(variables.clone(), functions));
         let runtime = Runtime::start(store.clone(), Arc::clone(&registry), surroundings, config).await?;
+        let base_url: Arc<str> = options.base_url().into();
+        let registrations = Registrations::new(secrets.vault.clone(), catalog.clone(), Arc::clone(&base_url));
         let triggers = Triggers::start(store.clone(), runtime.clone(), Arc::clone(&registry), &calls);
-        triggers.poll(catalog.clone(), http.clone());
+        triggers.poll(catalog.clone(), app_caller.clone());
+        triggers.register(registrations.clone(), app_caller.clone());
         let retention = Retention::start(store.clone(), runtime.clone(), RetentionConfig::default());
         let metrics = Metrics::new(runtime.clone(), triggers, retention);
         let gate = Gate::new(
@@ -150,13 +164,13 @@ impl Core {
             secrets.operator_token,
             options.regions(),
         );
-        let base_url: Arc<str> = options.base_url().into();
         let people = People::new(
             store.clone(),
             runtime.clone(),
             secrets.answer_links,
             Arc::clone(&base_url),
         );
+        let app_targets = AppTargets::new(store.clone(), registrations.clone(), credentials.clone());
         let services = Services {
             store: store.clone(),
             runtime: runtime.clone(),
@@ -165,8 +179,10 @@ impl Core {
             catalog,
             credentials,
             outbound,
-            http,
-            targets: WebhookTargets::new(store.clone(), variables.clone()),
+            http: http.clone(),
+            app_caller,
+            targets: WebhookTargets::new(store.clone(), variables.clone(), app_targets),
+            registrations,
             vault: secrets.vault,
             variables,
             people,
@@ -186,6 +202,7 @@ impl Core {
             Self {
                 store,
                 runtime,
+                http,
                 routes,
                 access,
                 metrics,
@@ -239,6 +256,8 @@ impl Core {
     /// Lets running steps finish or hands them over, within a time, and closes the database.
     pub async fn drain(&self, patience: Duration) {
         self.runtime.drain(patience).await;
+        // A token that comes and is not stored may be lost for ever.
+        let _in_time = tokio::time::timeout(TOKENS_SETTLE, self.http.settle()).await;
         self.store.close().await;
     }
 }

@@ -123,7 +123,7 @@ async fn serve_rest(
 }
 
 async fn listen(address: std::net::SocketAddr) -> Result<TcpListener, String> {
-    TcpListener::bind(address)
+    server::bind(address)
         .await
         .map_err(|error| format!("cannot listen on {address}: {error}"))
 }

@@ -166,7 +166,7 @@ fn counters(figures: &MetricsSnapshot) -> [Figure; 14] {
     ]
 }
 
-fn trigger_counters(figures: &TriggerFigures) -> [Figure; 10] {
+fn trigger_counters(figures: &TriggerFigures) -> [Figure; 14] {
     [
         (
             "schedule_ticks_fired",
@@ -208,11 +208,31 @@ fn trigger_counters(figures: &TriggerFigures) -> [Figure; 10] {
             "Times that a service did not answer as its app expects",
             figures.polls_failed,
         ),
+        (
+            "polls_incomplete",
+            "Times that new items of a service may have been missed",
+            figures.polls_incomplete,
+        ),
         ("items_fired", "New items that started a run", figures.items_fired),
         (
             "items_refused",
             "New items whose run was refused",
             figures.items_refused,
+        ),
+        (
+            "services_attached",
+            "Services told to call for triggers",
+            figures.services_attached,
+        ),
+        (
+            "services_detached",
+            "Services told to call for triggers no longer",
+            figures.services_detached,
+        ),
+        (
+            "services_failed",
+            "Times that a service could not be told",
+            figures.services_failed,
         ),
     ]
 }

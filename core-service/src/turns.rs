@@ -2,7 +2,8 @@
 //!
 //! So many may hold a turn at once, and so many of one organization. Whoever comes later waits in the line of its own
 //! organization, and a turn that is given back goes to the lines in rotation: whatever an organization has waiting, it
-//! delays the others by one turn each time round. While nobody waits, a turn costs a lock for a moment.
+//! delays the others by one turn each time round. How many turns one may hold can be less while others hold or want some
+//! ([`Share`]). While nobody waits, a turn costs a lock for a moment.
 //!
 //! For whom something is done is known where a call is admitted or a node is executed, and not where a connection is
 //! needed; so it is said once, with [`on_behalf_of`]. What nobody is named for stands in a line of its own.
@@ -36,14 +37,23 @@ pub struct Turn {
 #[error("too much is waiting, try again later")]
 pub struct TooManyWait;
 
+/// How many turns one organization may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// While nobody else holds or wants one.
+    pub alone: usize,
+    /// While others do: few, so that theirs come soon.
+    pub beside: usize,
+}
+
 struct Shared {
     at_once: usize,
-    at_once_each: usize,
+    share: Share,
     most_waiting: usize,
     state: Mutex<State>,
 }
 
-/// While `taken` is below the most, `next` is empty.
+/// While `taken` is below the most, `next` is empty. Each line that waits and may have one turn more is in `next`.
 #[derive(Default)]
 struct State {
     taken: usize,
@@ -69,12 +79,15 @@ struct Line {
 type Granted = oneshot::Sender<Turn>;
 
 impl Turns {
-    /// So many turns at once, so many of them for one organization. As many callers may wait as `most_waiting` says:
-    /// those of one organization as many as it leaves free for the others.
-    pub fn new(at_once: usize, at_once_each: usize, most_waiting: usize) -> Self {
+    /// So many turns at once, and of them for one organization what its share says. As many callers may wait as
+    /// `most_waiting` says: those of one organization as many as it leaves free for the others.
+    pub fn new(at_once: usize, share: Share, most_waiting: usize) -> Self {
         Self(Arc::new(Shared {
             at_once: at_once.max(1),
-            at_once_each: at_once_each.clamp(1, at_once.max(1)),
+            share: Share {
+                alone: share.alone.max(1),
+                beside: share.beside.max(1),
+            },
             most_waiting,
             state: Mutex::default(),
         }))
@@ -162,8 +175,10 @@ impl Shared {
             next,
             tickets,
         } = &mut *state;
+        let others = lines.len() - usize::from(lines.contains_key(&organization_id));
+        let most = self.share.beside_so_many(others);
         let line = lines.entry(Arc::clone(&organization_id)).or_default();
-        if *taken < self.at_once && line.taken < self.at_once_each {
+        if *taken < self.at_once && line.taken < most {
             *taken += 1;
             line.taken += 1;
             drop(state);
@@ -177,7 +192,7 @@ impl Shared {
         *tickets += 1;
         *waiting += 1;
         line.waiting.push_back((*tickets, granted));
-        line.come_next(self.at_once_each, &organization_id, next);
+        line.come_next(most, &organization_id, next);
         let ticket = *tickets;
         drop(state);
         Ok(Entered::Line(Place {
@@ -191,7 +206,7 @@ impl Shared {
     fn give_back(self: &Arc<Self>, organization_id: &Arc<str>) {
         let granted = {
             let mut state = self.state();
-            state.give_back(organization_id, self.at_once_each);
+            state.give_back(organization_id, self.share);
             self.grant(&mut state)
         };
         for (granted, turn) in granted {
@@ -207,6 +222,7 @@ impl Shared {
             let Some(organization_id) = state.next.pop_front() else {
                 break;
             };
+            let most = self.share.beside_so_many(state.lines.len().saturating_sub(1));
             let Some(line) = state.lines.get_mut(&organization_id) else {
                 continue;
             };
@@ -214,7 +230,7 @@ impl Shared {
             match line.waiting.pop_front() {
                 Some((_, granted)) => {
                     line.taken += 1;
-                    line.come_next(self.at_once_each, &organization_id, &mut state.next);
+                    line.come_next(most, &organization_id, &mut state.next);
                     state.taken += 1;
                     state.waiting -= 1;
                     all.push((granted, self.turn(organization_id)));
@@ -233,13 +249,24 @@ impl State {
         known.map_or_else(|| organization_id.into(), |(key, _)| Arc::clone(key))
     }
 
-    fn give_back(&mut self, organization_id: &Arc<str>, at_once_each: usize) {
+    fn give_back(&mut self, organization_id: &Arc<str>, share: Share) {
         self.taken -= 1;
+        let most = share.beside_so_many(self.lines.len().saturating_sub(1));
         if let Some(line) = self.lines.get_mut(organization_id) {
             line.taken -= 1;
-            line.come_next(at_once_each, organization_id, &mut self.next);
+            line.come_next(most, organization_id, &mut self.next);
         }
         self.forget(organization_id);
+        self.whoever_is_alone(share);
+    }
+
+    /// Who has become the only one may have more.
+    fn whoever_is_alone(&mut self, share: Share) {
+        if self.lines.len() == 1
+            && let Some((organization_id, line)) = self.lines.iter_mut().next()
+        {
+            line.come_next(share.alone, organization_id, &mut self.next);
+        }
     }
 
     fn leave(&mut self, organization_id: &Arc<str>, ticket: u64) {
@@ -261,10 +288,27 @@ impl State {
     }
 }
 
+impl Share {
+    /// The same for all, whoever else is there.
+    pub fn of_each(most: usize) -> Self {
+        Self {
+            alone: most,
+            beside: most,
+        }
+    }
+
+    fn beside_so_many(self, others: usize) -> usize {
+        match others {
+            0 => self.alone,
+            _ => self.beside,
+        }
+    }
+}
+
 impl Line {
     /// Joins the rotation, once, if anybody waits who may have a turn.
-    fn come_next(&mut self, at_once_each: usize, organization_id: &Arc<str>, next: &mut VecDeque<Arc<str>>) {
-        if !self.is_next && !self.waiting.is_empty() && self.taken < at_once_each {
+    fn come_next(&mut self, most: usize, organization_id: &Arc<str>, next: &mut VecDeque<Arc<str>>) {
+        if !self.is_next && !self.waiting.is_empty() && self.taken < most {
             self.is_next = true;
             next.push_back(Arc::clone(organization_id));
         }
@@ -310,7 +354,7 @@ mod tests {
 
     #[tokio::test]
     async fn turns_go_round_among_organizations() {
-        let turns = Turns::new(1, 1, usize::MAX);
+        let turns = Turns::new(1, Share::of_each(1), usize::MAX);
         let (said, mut heard) = unbounded_channel();
         let first = turns.turn("flood").await.unwrap();
         let _flood = crowd(&turns, "flood", 100, &said);
@@ -333,7 +377,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_organization_has_its_share_and_no_more() {
-        let turns = Turns::new(3, 2, usize::MAX);
+        let turns = Turns::new(3, Share::of_each(2), usize::MAX);
         let first = turns.turn("flood").await.unwrap();
         let _second = turns.turn("flood").await.unwrap();
         let third = turns.turn("flood");
@@ -348,8 +392,37 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_share_is_smaller_while_others_are_there() {
+        let share = Share { alone: 3, beside: 1 };
+        let turns = Turns::new(4, share, usize::MAX);
+        let flood: Vec<Turn> = vec![
+            turns.turn("flood").await.unwrap(),
+            turns.turn("flood").await.unwrap(),
+        ];
+        let quiet = turns.turn("quiet").await.unwrap();
+        let (said, mut heard) = unbounded_channel();
+        let _waiting = crowd(&turns, "flood", 3, &said);
+        while turns.waiting() < 3 {
+            yield_now().await;
+        }
+        drop(flood);
+        let (_, first) = heard.recv().await.unwrap();
+        assert_eq!(
+            (turns.taken(), turns.waiting()),
+            (2, 2),
+            "one, beside the other's"
+        );
+        drop(quiet);
+        let (_, second) = heard.recv().await.unwrap();
+        let (_, third) = heard.recv().await.unwrap();
+        assert_eq!((turns.taken(), turns.waiting()), (3, 0), "alone again");
+        drop((first, second, third));
+        assert!(turns.0.state().lines.is_empty(), "nothing is remembered");
+    }
+
+    #[tokio::test]
     async fn turns_are_of_whom_something_is_done_for() {
-        let turns = Turns::new(2, 1, usize::MAX);
+        let turns = Turns::new(2, Share::of_each(1), usize::MAX);
         let _own = turns.turn("a").await.unwrap();
         let (of_a, of_nobody) = (
             on_behalf_of("a".into(), turns.turn_of_caller()),
@@ -365,7 +438,7 @@ mod tests {
 
     #[test]
     fn an_organization_waits_where_there_is_room_for_others() {
-        let turns = Turns::new(1, 1, 4);
+        let turns = Turns::new(1, Share::of_each(1), 4);
         let enter = |organization_id| turns.0.enter(organization_id);
         let _turn = enter("flood").unwrap();
         let first = enter("flood").unwrap();
@@ -381,7 +454,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_turn_for_whoever_has_gone_goes_to_the_next() {
-        let turns = Turns::new(1, 1, usize::MAX);
+        let turns = Turns::new(1, Share::of_each(1), usize::MAX);
         let (said, mut heard) = unbounded_channel();
         let first = turns.turn("a").await.unwrap();
         let mut gone = crowd(&turns, "a", 1, &said);

@@ -11,7 +11,6 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use rest_facade::{CoreService, CoreTls, FacadeConfig};
 use server::{Limits, Options};
 use tikv_jemallocator::Jemalloc;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -115,7 +114,7 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
         ..Options::new(arguments.limits.clone())
     };
     let shutdown = termination()?;
-    let listener = TcpListener::bind(arguments.listen)
+    let listener = server::bind(arguments.listen)
         .await
         .map_err(|error| format!("cannot listen on {}: {error}", arguments.listen))?;
     tracing::info!(address = %listener.local_addr()?, cores = ?arguments.core, "listening");

@@ -24,6 +24,12 @@ impl Closing {
         self.reach(Phase::Draining).await;
     }
 
+    /// Whether the server closes.
+    pub(crate) fn has_begun(&self) -> bool {
+        let phase = self.0.as_ref().map(|phase| *phase.borrow());
+        phase.is_some_and(|phase| phase >= Phase::Draining)
+    }
+
     pub(crate) async fn reach(self, wanted: Phase) {
         match self.0 {
             // A server that is gone has closed.

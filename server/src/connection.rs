@@ -6,9 +6,11 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, Version};
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -35,6 +37,9 @@ const CONNECTION_WINDOW: u32 = 1 << 20;
 const FRAME: u32 = 16 << 10;
 /// How much of an answer a stream may keep when the client's window is closed.
 const SEND_BUFFER: usize = 64 << 10;
+/// How long a connection of HTTP/1.1 waits for one more request when the server closes. Its client may be sending it just
+/// now and cannot be told otherwise; HTTP/2 can.
+const LAST_REQUEST: Duration = Duration::from_secs(1);
 
 /// What all connections of a listener have in common.
 pub(crate) struct Connections<S, P> {
@@ -114,6 +119,12 @@ where
             },
             () = self.closing.clone().wait() => self.options.drain_timeout,
         };
+        if self.closing.has_begun()
+            && !pulse.is_http2()
+            && let Ok(result) = tokio::time::timeout(LAST_REQUEST, connection.as_mut()).await
+        {
+            return tell(result, peer);
+        }
         connection.as_mut().graceful_shutdown();
         match tokio::time::timeout(farewell, connection).await {
             Ok(result) => tell(result, peer),
@@ -131,13 +142,13 @@ where
         let (mut head, incoming) = request.into_parts();
         let kind = self.protocol.kind(&head);
         let place = self.options.capacity.place();
-        let lingers = head.version < Version::HTTP_2;
+        let is_http1 = head.version < Version::HTTP_2;
         let account = Arc::new(self.options.capacity.account());
         let body = match kind {
-            Kind::Conversation => Body::lasting(incoming, lingers),
+            Kind::Conversation => Body::lasting(incoming, is_http1),
             Kind::Probe | Kind::Call => {
                 let patience = self.options.limits.body_timeout;
-                Body::bounded(incoming, lingers, Arc::clone(&account), patience)
+                Body::bounded(incoming, is_http1, Arc::clone(&account), patience)
             }
         };
         let admitted = match place.is_some() || kind == Kind::Probe {
@@ -148,11 +159,16 @@ where
                 Ok((self.service.clone(), Request::from_parts(head, body)))
             }
         };
+        let closing = self.closing.clone();
         async move {
-            let response = match admitted {
+            let mut response = match admitted {
                 Ok((service, request)) => service.oneshot(request).await?,
                 Err(refusal) => refusal,
             };
+            if is_http1 && closing.has_begun() {
+                let headers = response.headers_mut();
+                headers.insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             // What was read has been dealt with, however long the answer lasts.
             drop(account);
             Ok(response.map(|body| Answer::new(body, place, in_flight)))

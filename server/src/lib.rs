@@ -18,6 +18,7 @@ mod tls;
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower::Service;
 
@@ -39,6 +40,9 @@ pub use tls::{Tls, TlsError, tls_from_pem};
 use closing::Phase;
 use connection::Connections;
 
+/// Connections that the operating system keeps until they are accepted; it may keep fewer (`net.core.somaxconn`). A client
+/// whose connection finds no place tries again after a second or more, so there is one for each of a large crowd.
+const BACKLOG: u32 = 4_096;
 /// Pause after the operating system refused a connection, for example because too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -80,7 +84,23 @@ impl Default for Options {
 #[derive(Debug, Clone, Copy)]
 pub struct PeerAddress(pub SocketAddr);
 
-/// Serves a service until `shutdown` completes, then lets the requests in flight finish.
+/// Listens on an address, with room for many who come at once.
+///
+/// # Errors
+/// When the address cannot be had.
+pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A server that starts again takes the address of the one before.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Serves a service until `shutdown` completes, then lets the requests in flight finish. A connection of HTTP/1.1 answers
+/// one more request, and says with it that it ends, so that no client loses the request that it is just sending.
 pub async fn serve<S, B, P>(
     listener: TcpListener,
     service: S,

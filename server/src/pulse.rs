@@ -81,6 +81,11 @@ impl Pulse {
         InFlight(Arc::clone(self))
     }
 
+    /// Whether the client speaks HTTP/2, as far as it has spoken.
+    pub(crate) fn is_http2(&self) -> bool {
+        self.lock().is_http2()
+    }
+
     /// When the connection should end, unless something happens; and why.
     fn overdue(&self, limits: &Limits) -> (Instant, Option<Overdue>) {
         let beat = self.lock();

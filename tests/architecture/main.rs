@@ -97,6 +97,12 @@ const RULES: &[Rule] = &[
         allowed: &[],
     },
     Rule {
+        says: "drivers know neither manifests nor credentials",
+        word: r"\bcrate::(\{[^}]*)?(connectors|credentials|nodes|runtime|services|store)\b",
+        folder: "core-service/src/native",
+        allowed: &[],
+    },
+    Rule {
         says: "which apps there are is no matter of who uses them",
         word: r"\bcrate::(\{[^}]*)?(credentials|nodes|runtime|services)\b",
         folder: "core-service/src/catalog",
@@ -249,6 +255,12 @@ fn migrations_are_paired() {
     };
     assert!(!names("sqlite").is_empty());
     assert_eq!(names("sqlite"), names("postgres"));
+    let list = Path::new(ROOT).join("core-service/src/store/migration.rs");
+    let list = std::fs::read_to_string(list).unwrap();
+    for name in names("sqlite") {
+        let listed = format!("\"{}\"", name.trim_end_matches(".sql"));
+        assert!(list.contains(&listed), "nobody applies {name}");
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The clocks of machines leap by hours (libfaketime): no lease is lost by that, nothing runs early, twice or never.
+//! The clocks of machines leap by hours (libfaketime): no lease is lost by that, nothing runs early, twice or never. One
+//! that crawls loses its lease without noticing.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use test_support::{
     Server, ServerOptions, TemporaryDirectory, graphs, postgres_or_skip, say_loudly, text, until,
 };
 
-use crate::cluster::{self, Cluster, figure};
+use crate::cluster::{self, Cluster, Processes, figure, lease_ms};
 use crate::settings;
 use crate::tenant::{CONNECTIONS, Kind, Tenant};
 
@@ -55,6 +56,54 @@ async fn nodes_whose_clocks_leap_go_by_the_database() {
         load.stop().await;
         round.comes_out_even(&doors, &tenant.api).await;
         keep_their_leases(&cluster.nodes).await;
+    }
+    drop(cluster);
+    database.drop_now().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_clock_crawls_has_its_late_writes_refused() {
+    let Some(database) = postgres_or_skip("a clock that crawls").await else {
+        return;
+    };
+    let Some([clock]) = Clock::several_or_skip::<1>() else {
+        return;
+    };
+    let node = |environment| ServerOptions {
+        database_url: Some(database.url.clone()),
+        environment,
+        ..cluster::options(lease_ms())
+    };
+    let nodes = vec![node(Vec::new()), node(clock.environment_of_both())];
+    let cluster = Cluster::of(nodes).await;
+    for lost in 1..=settings::rounds(1, 10) {
+        let mut processes = Processes::of(&database.url).await;
+        let tenant = Tenant::open(&cluster.nodes[0]).await;
+        let round = tenant.round(&KINDS).await;
+        let doors = cluster.doors();
+        let load = round.ledger.send_on_and_on(CONNECTIONS, &doors);
+        round.ledger.acknowledged(CALLS).await;
+        // It registered last.
+        let victim = processes.ids().await[1].clone();
+        processes.drives(&victim).await;
+        // Its lease ends long before it would renew it, or take it for ended.
+        clock.crawl(cluster.nodes[1].pid());
+        processes.is_relieved(&victim).await;
+        let refused = until(async || {
+            let leases = figure(&cluster.nodes[1], "switchyard_leases_lost_total").await;
+            (leases >= lost).then_some(())
+        });
+        assert!(
+            refused.await.is_some(),
+            "no write is refused:\n{}",
+            cluster.nodes[1].log()
+        );
+        clock.leap("+0");
+        let so_far = round.ledger.acknowledged_now();
+        round.ledger.acknowledged(so_far + CALLS).await;
+        load.stop().await;
+        let _logs = cluster.show_logs();
+        round.comes_out_even(&doors, &tenant.api).await;
     }
     drop(cluster);
     database.drop_now().await.unwrap();
@@ -135,10 +184,21 @@ async fn keep_their_leases(nodes: &[Server]) {
     }
 }
 
+/// How long a process has been there.
+fn age_seconds(pid: u32) -> f64 {
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    let started: f64 = fields.split_whitespace().nth(19).unwrap().parse().unwrap();
+    let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
+    let uptime: f64 = uptime.split_whitespace().next().unwrap().parse().unwrap();
+    uptime - started / TICKS_PER_SECOND
+}
+
 /// Where Debian puts the library, by the machine's kind.
 const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
 
-/// The wall clock of one process. Its steady clock is left alone.
+/// The clocks of one process.
 struct Clock {
     library: PathBuf,
     directory: TemporaryDirectory,
@@ -171,18 +231,32 @@ impl Clock {
         self.directory.path().join("offset")
     }
 
+    /// What has a process go by it, except for its steady clock.
     fn environment(&self) -> Vec<(String, String)> {
+        let mut variables = self.environment_of_both();
+        variables.push(("FAKETIME_DONT_FAKE_MONOTONIC".to_owned(), "1".to_owned()));
+        variables
+    }
+
+    /// The same for its steady clock, too.
+    fn environment_of_both(&self) -> Vec<(String, String)> {
         let text = |path: &Path| path.display().to_string();
         let variables = [
             ("LD_PRELOAD", text(&self.library)),
             ("FAKETIME_TIMESTAMP_FILE", text(&self.file())),
             ("FAKETIME_NO_CACHE", "1".to_owned()),
-            ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
         ];
         variables.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
-    /// Moves the clock, from the true time.
+    /// Has the clocks of a process go at a thousandth of their speed from now on.
+    fn crawl(&self, pid: u32) {
+        // The library counts from the process's start: with what has passed since then, the clocks do not leap.
+        let passed = age_seconds(pid);
+        self.leap(&format!("+{passed:.3} x0.001"));
+    }
+
+    /// Moves the clock from the true time, or has it go at another speed.
     fn leap(&self, offset: &str) {
         // In one step: it is read at every moment.
         let new = self.directory.path().join("new");

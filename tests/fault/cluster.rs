@@ -15,12 +15,17 @@ pub(crate) struct Cluster {
     key: String,
 }
 
-/// What every server of the suite is told.
+/// What every server of the suite is told: among others that it is not its runs that it dies of.
 pub(crate) fn options(lease_ms: u64) -> ServerOptions {
+    options_with(lease_ms, &["--crash-limit", "1000"])
+}
+
+/// The same for servers that runs may end, and whatever else needs flags of its own.
+pub(crate) fn options_with(lease_ms: u64, flags: &[&str]) -> ServerOptions {
     let lease = lease_ms.to_string();
-    let flags = ["--lease-ms", &lease, "--outbound-allow", "127.0.0.0/8"];
+    let all = ["--lease-ms", &lease, "--outbound-allow", "127.0.0.0/8"];
     ServerOptions {
-        flags: flags.map(str::to_owned).into(),
+        flags: all.iter().chain(flags).map(|&flag| flag.to_owned()).collect(),
         ..ServerOptions::default()
     }
 }

@@ -344,8 +344,8 @@ impl Caller {
     fn once(&mut self, request: &[u8]) -> std::io::Result<Answer> {
         let door = self.doors[self.door % self.doors.len()];
         let mut connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => Connection::open(door)?,
+            Some(connection) if connection.is_open()? => connection,
+            _ => Connection::open(door)?,
         };
         let answer = connection.exchange(request)?;
         // A server that stops says that the connection is at its end.

@@ -13,6 +13,7 @@
 )]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod balancer;
 mod cluster;
 mod ledger;
 mod proxy;

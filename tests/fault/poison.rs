@@ -48,7 +48,7 @@ async fn the_deadly_run_is_failed_and_no_other(database_url: Option<String>) {
     });
     let options = ServerOptions {
         database_url,
-        ..cluster::options(1_000)
+        ..cluster::options_with(1_000, &[])
     };
     let mut server = Server::start(options).await;
     let tenant = Tenant::open_with(&server, sink.await).await;

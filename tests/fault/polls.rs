@@ -1,5 +1,5 @@
-//! Three servers ask a service for new items while one after the other is killed and started again: each item has exactly
-//! one run of each workflow.
+//! Servers ask a service for new items while one after the other is killed and started again: each item has exactly one run
+//! of each workflow. There are three of them on PostgreSQL, and one on SQLite.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,11 +25,21 @@ async fn each_item_has_one_run_while_servers_are_killed() {
     let Some(database) = postgres_or_skip("polls on three servers").await else {
         return;
     };
+    kill_and_count(Some(&database.url)).await;
+    database.drop_now().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_item_has_one_run_while_the_server_is_killed() {
+    kill_and_count(None).await;
+}
+
+async fn kill_and_count(database_url: Option<&str>) {
     let rounds = settings::rounds(3, 30);
     let seed = settings::seed();
     eprintln!("SWITCHYARD_FAULT_SEED={seed}");
     let mut random = Random::new(seed);
-    let mut cluster = Cluster::start(Some(&database.url)).await;
+    let mut cluster = Cluster::start(database_url).await;
     let newest = Arc::new(AtomicU64::new(1));
     let service = shop(Arc::clone(&newest)).await;
     let mut workflows = Vec::new();
@@ -55,8 +65,6 @@ async fn each_item_has_one_run_while_servers_are_killed() {
             ran_once_each(&cluster.api(0), workflow, newest.load(Ordering::SeqCst)).await;
         }
     }
-    drop(cluster);
-    database.drop_now().await.unwrap();
 }
 
 /// A service with the items from 1 to the newest.

@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use core_service::runtime::RuntimeConfig;
+use core_service::store::Run;
 use serde_json::json;
 
-use crate::graphs::{after_trigger, probe, set, start};
+use crate::graphs::{after_trigger, probe, set, start, wait};
 use crate::world::{PATIENCE, World, quick};
 
 on_both_databases!(
     a_start_does_not_wait_for_another_organizations_flood,
     an_execution_does_not_wait_for_another_organizations_flood,
     a_flood_leaves_room_in_memory,
+    what_wakes_does_not_wait_for_another_organizations_flood,
 );
 
 /// More than anybody but the flood itself may have to wait for.
@@ -24,6 +26,7 @@ async fn a_start_does_not_wait_for_another_organizations_flood(world: &World) {
             lease: PATIENCE,
             starts: 8,
             starts_per_organization: 6,
+            starts_beside_others: 6,
             start_patience: PATIENCE,
             ..quick()
         })
@@ -89,22 +92,57 @@ async fn an_execution_does_not_wait_for_another_organizations_flood(world: &Worl
         .await;
     // One of the flood is being executed; the next turn is the quiet one's.
     world.probe.open(2);
-    let look = async {
-        while !world
-            .store
-            .run(&quiet, &run_id)
-            .await
-            .unwrap()
-            .status
-            .is_terminal()
-        {
-            tokio::time::sleep(crate::world::LOOK_AGAIN_AFTER).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, look)
-        .await
-        .expect("the quiet organization waits for the flood");
+    world
+        .run_of_when(&quiet, &run_id, |run| run.status.is_terminal())
+        .await;
     world.probe.open(FLOOD);
+}
+
+async fn what_wakes_does_not_wait_for_another_organizations_flood(world: &World) {
+    // Starts, and wakes nobody.
+    let starter = world
+        .process_with(RuntimeConfig {
+            claim_chunk: 0,
+            ..quick()
+        })
+        .await;
+    let flood = world.organization_id.clone();
+    let others = [world.other_organization().await, world.other_organization().await];
+    // Longer than a start takes, so that each sleeps.
+    let graph = after_trigger(&[wait(2_000), probe("wait")]);
+    let mut of_flood = Vec::new();
+    for _ in 0..40 {
+        let started = starter.start(start(&flood, &graph, json!({}))).await;
+        of_flood.push(started.unwrap().run_id);
+    }
+    let mut of_others = Vec::new();
+    for organization_id in &others {
+        let started = starter.start(start(organization_id, &graph, json!({}))).await;
+        of_others.push((organization_id, started.unwrap().run_id));
+    }
+    // Claims may fill 15 places; what wakes keeps its place until the probe opens.
+    let _waker = world
+        .process_with(RuntimeConfig {
+            live_runs: 20,
+            claim_chunk: 4,
+            ..quick()
+        })
+        .await;
+    let mut waker_id = None;
+    for (organization_id, run_id) in &of_others {
+        let is_awake = |run: &Run| run.process_id.is_some();
+        let run = world.run_of_when(organization_id, run_id, is_awake).await;
+        waker_id = run.process_id;
+    }
+    let mut awake = 0;
+    for run_id in &of_flood {
+        awake += usize::from(world.run(run_id).await.process_id == waker_id);
+    }
+    assert!((1..=8).contains(&awake), "no more than it leaves free: {awake}");
+    world.probe.open(FLOOD);
+    for run_id in &of_flood {
+        world.ended(run_id).await;
+    }
 }
 
 async fn a_flood_leaves_room_in_memory(world: &World) {

@@ -152,9 +152,20 @@ impl World {
 
     /// The run once it is as wanted.
     pub(crate) async fn run_when(&self, run_id: &str, wanted: impl Fn(&Run) -> bool) -> Run {
+        self.run_of_when(&self.organization_id, run_id, wanted).await
+    }
+
+    /// As `run_when`, of any organization.
+    pub(crate) async fn run_of_when(
+        &self,
+        organization_id: &str,
+        run_id: &str,
+        wanted: impl Fn(&Run) -> bool,
+    ) -> Run {
+        let run = async || self.store.run(organization_id, run_id).await.unwrap();
         let look = async {
             loop {
-                let run = self.run(run_id).await;
+                let run = run().await;
                 if wanted(&run) {
                     return run;
                 }
@@ -163,7 +174,7 @@ impl World {
         };
         match tokio::time::timeout(PATIENCE, look).await {
             Ok(run) => run,
-            Err(_elapsed) => panic!("the run stays {:?}", self.run(run_id).await),
+            Err(_elapsed) => panic!("the run stays {:?}", run().await),
         }
     }
 

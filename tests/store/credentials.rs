@@ -13,7 +13,7 @@ on_both_databases!(
 );
 
 /// A credential with a link of this token that lasts so long, or without.
-async fn make(fixture: &Fixture, link: Option<(&[u8], i64)>) -> Credential {
+pub(crate) async fn make(fixture: &Fixture, link: Option<(&[u8], i64)>) -> Credential {
     let link = link.map(|(token_hash, lasts)| NewLink {
         token_hash,
         expires_at: clock::now_ms() + lasts,
@@ -34,7 +34,7 @@ async fn make(fixture: &Fixture, link: Option<(&[u8], i64)>) -> Credential {
     made.unwrap_or_else(|error| panic!("{error}"))
 }
 
-async fn read(fixture: &Fixture, id: &str) -> Credential {
+pub(crate) async fn read(fixture: &Fixture, id: &str) -> Credential {
     let found = fixture.store.credential(fixture.organization_id(), id).await;
     found.unwrap_or_else(|error| panic!("{error}"))
 }
@@ -46,7 +46,7 @@ async fn a_link_finishes_a_credential_once(fixture: &Fixture) {
         let store = fixture.store.clone();
         async move {
             store
-                .connect_credential(&Actor::default(), b"hash", &[number])
+                .connect_credential(&Actor::default(), b"hash", &[number], None)
                 .await
                 .unwrap()
         }
@@ -70,7 +70,7 @@ async fn a_link_runs_out(fixture: &Fixture) {
     );
     assert!(
         !store
-            .connect_credential(&Actor::default(), b"hash", b"new")
+            .connect_credential(&Actor::default(), b"hash", b"new", None)
             .await
             .unwrap()
     );
@@ -115,7 +115,12 @@ async fn only_own_and_living_credentials_are_found(fixture: &Fixture) {
     );
     assert!(store.credentials(own, &[]).await.unwrap().is_empty());
     assert!(store.linked_credential(b"hash").await.unwrap().is_none());
-    assert!(!store.connect_credential(&actor, b"hash", b"new").await.unwrap());
+    assert!(
+        !store
+            .connect_credential(&actor, b"hash", b"new", None)
+            .await
+            .unwrap()
+    );
     for again in [
         store.delete_credential(&actor, own, &deleted.id).await,
         store.credential_verified(&actor, own, &deleted.id, None).await,

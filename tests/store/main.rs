@@ -25,6 +25,7 @@ macro_rules! on_both_databases {
 
 mod activity;
 mod backup;
+mod consents;
 mod credentials;
 mod durability;
 mod effects;
@@ -39,7 +40,9 @@ mod manifests;
 mod metering;
 mod polls;
 mod processes;
+mod registrations;
 mod retention;
+mod run_lists;
 mod runs;
 mod schedules;
 mod signals;
@@ -49,6 +52,7 @@ mod table_pages;
 mod tables;
 mod tenants;
 mod throughput;
+mod tokens;
 mod variables;
 mod webhooks;
 mod workflow_lists;

@@ -37,6 +37,7 @@ async fn deploy(fixture: &Fixture, workflow: &Workflow, text: &str, polls: &[New
         graph: &graph(text),
         error_triggers: &[],
         polls,
+        registrations: &[],
     };
     let actor = Actor::default();
     let deployed = store.deploy_workflow(&actor, organization, &workflow.id, &new);

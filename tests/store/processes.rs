@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use core_service::clock;
 use core_service::store::{
-    ClaimCause, ClaimOne, CommitError, Driver, Lease, NewRun, RunBatch, RunChange, RunStatus, StoreError,
-    Timer,
+    ClaimCause, ClaimOne, ClaimedRun, CommitError, Driver, Due, Lease, NewRun, RunBatch, RunChange,
+    RunStatus, Share, StoreError, Timer,
 };
 
-use crate::fixture::{EXPIRED, Fixture, LONG, segment, summary};
+use crate::fixture::{EXPIRED, Fixture, LONG, organization, segment, summary};
 
 on_both_databases!(
     a_process_that_was_taken_over_is_refused,
@@ -21,6 +21,7 @@ on_both_databases!(
     a_retired_process_hands_its_runs_on,
     released_runs_are_claimed_once,
     a_parked_run_waits_for_its_timer,
+    organizations_take_turns_when_much_is_due,
     timers_move_and_are_forgotten,
     one_named_run_can_be_claimed,
     dead_processes_are_forgotten,
@@ -44,11 +45,64 @@ fn parked(fixture: &Fixture, due_at: i64) -> NewRun {
 }
 
 async fn claimed(fixture: &Fixture, lease: &Lease, now: i64) -> Vec<(String, ClaimCause)> {
-    let claimed = fixture.store.claim_runs(lease, now, 100).await.unwrap();
+    let claimed = fixture
+        .store
+        .claim_runs(lease, now, 100, &Due::Soonest)
+        .await
+        .unwrap();
     claimed
         .into_iter()
         .map(|claim| (claim.run.id, claim.cause))
         .collect()
+}
+
+async fn organizations_take_turns_when_much_is_due(fixture: &Fixture) {
+    let (store, lease) = (&fixture.store, fixture.lease().await);
+    let other = organization(store).await.organization_id;
+    let of = |organization_id: &str, due_at| NewRun {
+        organization_id: organization_id.to_owned(),
+        ..parked(fixture, due_at)
+    };
+    let flood: Vec<NewRun> = (1..=6)
+        .map(|due_at| of(fixture.organization_id(), due_at))
+        .collect();
+    let quiet: Vec<NewRun> = (8..=10).map(|due_at| of(&other, due_at)).collect();
+    let id = |run: &NewRun| run.id.clone();
+    let (flood_ids, quiet_ids): (Vec<_>, Vec<_>) =
+        (flood.iter().map(id).collect(), quiet.iter().map(id).collect());
+    fixture.start(&lease, flood).await;
+    fixture.start(&lease, quiet).await;
+    let due = async |now, after: &str| store.organizations_due(now, after, 10).await.unwrap();
+    assert_eq!(due(0, "").await, [""; 0]);
+    assert_eq!(due(7, "").await, [fixture.organization_id()]);
+    let mut both = [fixture.organization_id().to_owned(), other.clone()];
+    both.sort();
+    assert_eq!(due(8, "").await, both);
+    assert_eq!(due(8, &both[0]).await, both[1..]);
+    assert_eq!(store.organizations_due(8, "", 1).await.unwrap(), both[..1]);
+
+    let share = |organization_id: &str, most| Share {
+        organization_id: organization_id.to_owned(),
+        most,
+    };
+    let turns = Due::InTurn(vec![share(fixture.organization_id(), 2), share(&other, 5)]);
+    let mut claimed: Vec<String> = store
+        .claim_runs(&lease, 9, 100, &turns)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|claimed| claimed.run.id)
+        .collect();
+    claimed.sort();
+    let mut expected = [&flood_ids[..2], &quiet_ids[..2]].concat();
+    expected.sort();
+    assert_eq!(
+        claimed, expected,
+        "the soonest of each, and nothing that is not due"
+    );
+    let further = store.claim_runs(&lease, 10, 3, &turns).await.unwrap();
+    let own = |one: &&ClaimedRun| one.run.organization_id == other;
+    assert_eq!((further.len(), further.iter().filter(own).count()), (3, 1));
 }
 
 async fn an_earlier_epoch_of_a_living_process_is_refused(fixture: &Fixture) {
@@ -64,7 +118,7 @@ async fn an_earlier_epoch_of_a_living_process_is_refused(fixture: &Fixture) {
     let store = &fixture.store;
     let committed = store.commit_runs(&earlier, &late).await;
     assert!(matches!(committed, Err(CommitError::LeaseLost)), "{committed:?}");
-    let claimed = store.claim_runs(&earlier, 0, 1).await;
+    let claimed = store.claim_runs(&earlier, 0, 1, &Due::Soonest).await;
     assert!(matches!(claimed, Err(CommitError::LeaseLost)), "{claimed:?}");
     let renewed = store.renew_lease(&earlier).await;
     assert!(matches!(renewed, Err(CommitError::LeaseLost)), "{renewed:?}");
@@ -102,7 +156,7 @@ async fn a_process_that_was_taken_over_is_refused(fixture: &Fixture) {
         Err(CommitError::LeaseLost)
     ));
     assert!(matches!(
-        fixture.store.claim_runs(&old, 0, 1).await,
+        fixture.store.claim_runs(&old, 0, 1, &Due::Soonest).await,
         Err(CommitError::LeaseLost)
     ));
     assert!(matches!(
@@ -173,7 +227,11 @@ async fn crashes_are_counted_for_each_take_over(fixture: &Fixture) {
     let run_id = run.id.clone();
     fixture.start(&first, vec![run, parked(fixture, i64::MAX)]).await;
     let next = lost(fixture).await;
-    let claimed_runs = fixture.store.claim_runs(&next, 0, 100).await.unwrap();
+    let claimed_runs = fixture
+        .store
+        .claim_runs(&next, 0, 100, &Due::Soonest)
+        .await
+        .unwrap();
     assert_eq!(claimed_runs.len(), 1, "a parked run had no driver to lose");
     let run = &claimed_runs[0].run;
     assert_eq!((run.id.as_str(), run.crashes), (run_id.as_str(), 1));
@@ -237,7 +295,11 @@ async fn a_run_that_waits_or_sleeps_is_no_suspect(fixture: &Fixture) {
     let ids = [waiting.id.clone(), executing.id.clone()];
     fixture.start(&first, vec![waiting, executing]).await;
     let second = lost(fixture).await;
-    let claimed_runs = fixture.store.claim_runs(&second, 0, 100).await.unwrap();
+    let claimed_runs = fixture
+        .store
+        .claim_runs(&second, 0, 100, &Due::Soonest)
+        .await
+        .unwrap();
     let mut crashes: Vec<(String, i64)> = claimed_runs
         .into_iter()
         .map(|claimed| (claimed.run.id, claimed.run.crashes))
@@ -299,7 +361,7 @@ async fn released_runs_are_claimed_once(fixture: &Fixture) {
         claims.push(tokio::spawn(async move {
             let mut mine = Vec::new();
             loop {
-                let claimed = store.claim_runs(&lease, 0, 7).await.unwrap();
+                let claimed = store.claim_runs(&lease, 0, 7, &Due::Soonest).await.unwrap();
                 if claimed.is_empty() {
                     return mine;
                 }
@@ -416,7 +478,11 @@ async fn dead_processes_are_forgotten(fixture: &Fixture) {
     let old = lost(fixture).await;
     fixture.start(&old, vec![fixture.run("wf_1")]).await;
     let lease = fixture.lease().await;
-    fixture.store.claim_runs(&lease, 0, 0).await.unwrap();
+    fixture
+        .store
+        .claim_runs(&lease, 0, 0, &Due::Soonest)
+        .await
+        .unwrap();
     assert_eq!(
         fixture.store.delete_dead_processes().await.unwrap(),
         0,

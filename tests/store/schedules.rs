@@ -53,6 +53,7 @@ async fn deploy(fixture: &Fixture, workflow: &Workflow, text: &str) {
         graph: &graph(text),
         error_triggers: &[],
         polls: &[],
+        registrations: &[],
     };
     let deployed = store
         .deploy_workflow(&Actor::default(), organization, &workflow.id, &new)

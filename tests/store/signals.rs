@@ -1,6 +1,6 @@
 //! Signals reach the driver of a run, or give the run one.
 
-use core_service::store::{ClaimCause, Driver, NewRun, RunChange, RunStatus, SignalDone, Store, Topic};
+use core_service::store::{ClaimCause, Driver, Due, NewRun, RunChange, RunStatus, SignalDone, Store, Topic};
 
 use crate::fixture::{Fixture, summary};
 
@@ -85,12 +85,18 @@ async fn a_signal_wakes_a_parked_run(fixture: &Fixture) {
     };
     let run_id = run.id.clone();
     fixture.start(&lease, vec![run]).await;
-    assert!(store.claim_runs(&lease, 0, 10).await.unwrap().is_empty());
+    assert!(
+        store
+            .claim_runs(&lease, 0, 10, &Due::Soonest)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     store
         .send_signal(organization, &run_id, "cancel", b"")
         .await
         .unwrap();
-    let claimed = store.claim_runs(&lease, 0, 10).await.unwrap();
+    let claimed = store.claim_runs(&lease, 0, 10, &Due::Soonest).await.unwrap();
     assert_eq!((claimed.len(), claimed[0].cause), (1, ClaimCause::Ready));
     assert_eq!(
         store.pending_signals(&lease.process_id, 10).await.unwrap().len(),
@@ -118,13 +124,21 @@ async fn a_run_is_not_parked_past_a_signal(fixture: &Fixture) {
     };
     fixture.change(&lease, park(Vec::new())).await;
     assert_eq!(
-        store.claim_runs(&lease, 0, 10).await.unwrap().len(),
+        store
+            .claim_runs(&lease, 0, 10, &Due::Soonest)
+            .await
+            .unwrap()
+            .len(),
         1,
         "it is ready again at once"
     );
     fixture.change(&lease, park(vec![done(&signal)])).await;
     assert!(
-        store.claim_runs(&lease, 0, 10).await.unwrap().is_empty(),
+        store
+            .claim_runs(&lease, 0, 10, &Due::Soonest)
+            .await
+            .unwrap()
+            .is_empty(),
         "now it may rest"
     );
 }

@@ -75,6 +75,7 @@ async fn a_delivery_learns_all_in_one_query(fixture: &Fixture) {
         graph: &frozen,
         error_triggers: &[],
         polls: &[],
+        registrations: &[],
     };
     store
         .deploy_workflow(&actor, organization, &workflow.id, &new)

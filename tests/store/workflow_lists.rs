@@ -179,6 +179,7 @@ async fn states_are_told_apart(fixture: &Fixture) {
             graph: &frozen,
             error_triggers: &[],
             polls: &[],
+            registrations: &[],
         };
         store
             .deploy_workflow(&actor, organization, &workflow.id, &new)

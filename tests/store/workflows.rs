@@ -28,6 +28,7 @@ async fn deploy(fixture: &Fixture, workflow: &Workflow, text: &str) -> Deploy {
         graph: &graph,
         error_triggers: &[],
         polls: &[],
+        registrations: &[],
     };
     fixture
         .store
@@ -277,6 +278,7 @@ async fn a_stale_deploy_is_told_so(fixture: &Fixture) {
         graph: &graph,
         error_triggers: &[],
         polls: &[],
+        registrations: &[],
     };
     let (actor, organization) = (Actor::default(), fixture.organization_id());
     let outcome = fixture
@@ -295,6 +297,7 @@ async fn a_stale_deploy_is_told_so(fixture: &Fixture) {
         graph: &graph,
         error_triggers: &[],
         polls: &[],
+        registrations: &[],
     };
     let first = fixture
         .store

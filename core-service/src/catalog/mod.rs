@@ -15,8 +15,9 @@ use tokio::task::spawn_blocking;
 use crate::connectors::{App, Apps, Brought, ManifestError};
 use crate::store::{Store, StoreError};
 
-/// How long the apps of an organization are believed on nodes other than the one that added some.
-const BELIEVED: Duration = Duration::from_secs(1);
+/// How long the apps of an organization are believed on nodes other than the one that added some: with the look-up, a
+/// change is everywhere within a second.
+const BELIEVED: Duration = Duration::from_millis(800);
 /// Organizations whose apps are kept.
 const MOST_ORGANIZATIONS: u64 = 10_000;
 /// Manifests that are kept.

@@ -1,7 +1,5 @@
 //! Ways to connect: what a credential has to say, and what it adds to requests.
 
-use std::collections::HashMap;
-
 use http::{HeaderName, HeaderValue};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,6 +27,13 @@ pub struct Connection {
     /// `bearer`, `clientId` and `clientSecret` of both kinds of OAuth 2. One of the same name takes their place.
     #[serde(default)]
     pub fields: Vec<Field>,
+    /// Secret fields of which at least one is needed: a password or a key, say.
+    #[serde(default)]
+    pub(super) needs_one_of: Vec<String>,
+    /// The field by which a credential is bound to fewer hosts than the app's `hosts`: one, or several with commas between,
+    /// written as there. Empty is no bound.
+    #[serde(default)]
+    pub(super) bound_by: Option<String>,
     /// What it adds to requests. By default the header `authorization`, with the user name and password of `basic`, the
     /// `token` of `bearer`, or the `accessToken` of a connection that fetches one.
     #[serde(default)]
@@ -65,6 +70,8 @@ pub enum ConnectionType {
     OAuth2ClientCredentials,
     /// A request of the app's own making gets a token.
     TokenExchange,
+    /// A server that the app's driver speaks to, with the fields that the driver reads.
+    Server,
 }
 
 /// One thing that a connection adds to requests.
@@ -82,7 +89,7 @@ pub(super) struct Addition {
 
 /// The values of a connection's fields. Neither shown nor logged.
 #[derive(Clone, Default)]
-pub struct ConnectionData(Map<String, Value>);
+pub struct ConnectionData(pub(super) Map<String, Value>);
 
 /// What a credential adds to one request, and what must not be seen in the answer.
 pub struct Grant {
@@ -120,9 +127,26 @@ impl ConnectionData {
         Secret::from(Value::Object(self.0.clone()).to_string())
     }
 
+    /// What was fetched, by name.
+    pub(super) fn from_values(values: Map<String, Value>) -> Self {
+        Self(values)
+    }
+
     /// The values by name, secret ones included.
     pub(super) fn values(&self) -> &Map<String, Value> {
         &self.0
+    }
+
+    /// Whether there is a value of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// The text of a value that is not secret; empty for none.
+    pub fn shown(&self, name: &str) -> String {
+        let value = self.0.get(name);
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        value.map(text).unwrap_or_default()
     }
 
     /// With these values, which win.
@@ -176,38 +200,6 @@ impl Connection {
         self.read(given).map(|data| data.extended(fetched))
     }
 
-    /// Reads what a person typed into a form for these fields; what is blank is not given.
-    ///
-    /// # Errors
-    /// With everything that is wrong or missing.
-    pub fn read_form(
-        &self,
-        fields: &[&Field],
-        form: &HashMap<String, String>,
-    ) -> Result<ConnectionData, Vec<FieldProblem>> {
-        let (mut data, mut problems) = (Map::new(), Vec::new());
-        for field in fields {
-            match field.typed(form.get(&field.name).map_or("", String::as_str)) {
-                Ok(Some(value)) => {
-                    data.insert(field.name.clone(), value);
-                }
-                Ok(None) => problems.push(field.problem("is required")),
-                Err(problem) => problems.push(problem),
-            }
-        }
-        match problems.is_empty() {
-            true => Ok(ConnectionData(data)),
-            false => Err(problems),
-        }
-    }
-
-    /// The required fields that have no value.
-    pub fn missing(&self, data: &ConnectionData) -> Vec<&Field> {
-        let is_missing =
-            |field: &&Field| field.required && field.default.is_none() && !data.0.contains_key(&field.name);
-        self.fields.iter().filter(is_missing).collect()
-    }
-
     /// What a credential adds to requests.
     ///
     /// # Errors
@@ -245,6 +237,14 @@ impl Connection {
             hidden.push(Secret::from(value));
         }
         Ok(Grant { secrets, hidden })
+    }
+
+    /// All values by name, secret ones and defaults included: for drivers, which need them as they are.
+    pub fn whole(&self, data: &ConnectionData) -> Map<String, Value> {
+        match with_defaults(&self.fields, &data.0) {
+            Value::Object(values) => values,
+            _ => Map::new(),
+        }
     }
 
     /// The values that are not secret.
@@ -293,7 +293,8 @@ impl Connection {
         Ok(())
     }
 
-    fn secret_texts(&self, data: &ConnectionData) -> Vec<Secret> {
+    /// The texts to be masked wherever they turn up, fetched ones included.
+    pub fn secret_texts(&self, data: &ConnectionData) -> Vec<Secret> {
         let secret = self.fields.iter().filter(|field| field.secret);
         let names = secret.map(|field| field.name.as_str());
         let issued = self.connection_type.fetches_token().then_some(&ISSUED[..2]);
@@ -327,6 +328,7 @@ impl ConnectionType {
             Self::OAuth2AuthorizationCode => "oauth2_authorization_code",
             Self::OAuth2ClientCredentials => "oauth2_client_credentials",
             Self::TokenExchange => "token_exchange",
+            Self::Server => "server",
         }
     }
 
@@ -355,7 +357,7 @@ impl ConnectionType {
                 field("clientId", "Client id", false),
                 field("clientSecret", "Client secret", true),
             ],
-            Self::None | Self::ApiKey | Self::TokenExchange => Vec::new(),
+            Self::None | Self::ApiKey | Self::TokenExchange | Self::Server => Vec::new(),
         }
     }
 
@@ -367,7 +369,7 @@ impl ConnectionType {
             Self::OAuth2AuthorizationCode | Self::OAuth2ClientCredentials | Self::TokenExchange => {
                 Some("Bearer {{connection.accessToken}}")
             }
-            Self::None | Self::ApiKey => None,
+            Self::None | Self::ApiKey | Self::Server => None,
         }
     }
 }

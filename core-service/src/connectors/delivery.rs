@@ -42,8 +42,13 @@ pub enum Delivered {
     Challenge(Value),
     /// It starts nothing.
     Passed,
-    /// It starts a run with this input.
-    Accepted(Value),
+    /// It starts a run.
+    Accepted {
+        /// The run's input.
+        input: Value,
+        /// What tells the delivery from all others, when the manifest says it; a text, whatever its key is.
+        key: Option<String>,
+    },
 }
 
 impl Module {
@@ -110,7 +115,9 @@ impl Webhook {
                 .cloned()
                 .unwrap_or_default(),
         };
-        Ok(Delivered::Accepted(input))
+        let key = self.key.as_ref().map(|key| key.evaluate(reach)).transpose()?;
+        let key = key.filter(|key| !key.is_null()).map(|key| key.to_string());
+        Ok(Delivered::Accepted { input, key })
     }
 }
 
@@ -223,6 +230,11 @@ mod tests {
         json!({ "method": "POST", "query": {}, "headers": headers, "body": body, "text": body.to_string() })
     }
 
+    fn accepted(input: Value, key: Option<&str>) -> Delivered {
+        let key = key.map(str::to_owned);
+        Delivered::Accepted { input, key }
+    }
+
     /// What a built-in trigger makes of a delivery.
     fn received(app: &str, module: &str, values: Value, webhook: &Value, delivery: &Value) -> Delivered {
         let app = built_in(app);
@@ -256,7 +268,7 @@ mod tests {
         };
         let right = format!("sha256={}", signed("s3cret", &body.to_string()));
         let input = json!({ "event": "issues", "body": { "action": "opened" } });
-        assert_eq!(github(right.clone(), "issues"), Delivered::Accepted(input));
+        assert_eq!(github(right.clone(), "issues"), accepted(input, None));
         assert_eq!(github(right, "ping"), Delivered::Passed);
         assert_eq!(github(String::new(), "issues"), Delivered::Unproven);
         let wrong = format!("sha256={}", signed("other", &body.to_string()));
@@ -275,7 +287,7 @@ mod tests {
             received("slack", "event", values, &json!({}), &delivery(headers, &body))
         };
         let input = json!({ "event": { "type": "message" }, "id": "E1" });
-        assert_eq!(slack(NOW_S), Delivered::Accepted(input));
+        assert_eq!(slack(NOW_S), accepted(input, Some("\"E1\"")));
         assert_eq!(slack(NOW_S - 301), Delivered::Unproven);
         assert_eq!(slack(NOW_S + 301), Delivered::Unproven);
     }
@@ -315,7 +327,7 @@ mod tests {
                 &delivery(headers, &body),
             )
         };
-        assert_eq!(telegram("right"), Delivered::Accepted(body.clone()));
+        assert_eq!(telegram("right"), accepted(body.clone(), Some("1")));
         assert_eq!(telegram("wrong"), Delivered::Unproven);
         let signature = signed("whsec", &format!("{NOW_S}.{body}"));
         let headers = json!({ "stripe-signature": format!("t={NOW_S},v1={signature},v0=00") });
@@ -327,6 +339,6 @@ mod tests {
             &webhook,
             &delivery(headers, &body),
         );
-        assert_eq!(stripe, Delivered::Accepted(body));
+        assert_eq!(stripe, accepted(body, None));
     }
 }

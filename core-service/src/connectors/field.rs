@@ -29,6 +29,9 @@ pub struct Field {
     /// Whether it takes templates; of a module only.
     #[serde(default)]
     pub mappable: bool,
+    /// Whether a text may have several lines. Such a text fits no header.
+    #[serde(default)]
+    pub multiline: bool,
     /// What it means.
     #[serde(default)]
     pub description: Option<String>,
@@ -153,7 +156,11 @@ impl Field {
             return Err(format!("must have at most {LONGEST_TEXT} characters"));
         }
         // They would end the header that the text is put into.
-        if text.chars().any(char::is_control) {
+        let is_layout = |letter: char| self.multiline && matches!(letter, '\n' | '\r' | '\t');
+        if text
+            .chars()
+            .any(|letter| letter.is_control() && !is_layout(letter))
+        {
             return Err("must not hold line breaks or other control characters".to_owned());
         }
         match &self.pattern {

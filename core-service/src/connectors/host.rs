@@ -1,4 +1,7 @@
-//! Where an app's requests may go: hosts that a manifest names, or makes of a connection's fields.
+//! Where an app's requests may go: hosts that a manifest names, or makes of a connection's fields. A credential may be bound
+//! to fewer.
+
+mod pattern;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,17 +9,14 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use url::{Host, Url};
+use url::{Origin, Url};
 
+use self::pattern::HostPattern;
 use super::connection::{Connection, ConnectionData};
 use super::field::FieldProblem;
 use super::manifest::App;
 use super::template::{Reach, Template};
 use super::walk::Connected;
-
-/// The most characters of a host's name, and of one part of it.
-const LONGEST_NAME: usize = 253;
-const LONGEST_PART: usize = 63;
 
 /// One entry of a manifest's `hosts`.
 pub(super) enum HostRule {
@@ -24,13 +24,6 @@ pub(super) enum HostRule {
     Fixed(HostPattern),
     /// Each credential has its own.
     Made(HostTemplate),
-}
-
-/// A host's name, `*.` and a domain, or `*`. With a port, only that port.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct HostPattern {
-    name: String,
-    port: Option<u16>,
 }
 
 /// A host that is made of a connection's fields.
@@ -50,36 +43,87 @@ pub enum HostRefused {
         /// Where they were meant to go.
         host: String,
     },
+    /// The host is permitted, by another scheme or port.
+    #[error("the app {app_id} and its credentials do not go to {asked}; write {meant} instead")]
+    Otherwise {
+        /// The app.
+        app_id: String,
+        /// Where they were meant to go.
+        asked: String,
+        /// Where they do go at this host.
+        meant: String,
+    },
+    /// The credential itself is bound to other hosts.
+    #[error("the credential does not go to {asked}: its field {field} binds it to {bound}")]
+    Bound {
+        /// Where it was meant to go.
+        asked: String,
+        /// The field that binds it.
+        field: String,
+        /// What the field says.
+        bound: String,
+    },
     /// The credential's fields make no host.
     #[error("the credential makes no host: {0}")]
     NoHost(String),
 }
 
 impl App {
-    /// Whether its requests, and its credentials with them, may go to this URL's host, for this connection.
+    /// Whether its requests, and its credentials with them, may go to this URL's host, for this connection: by https to its
+    /// port, unless the entry of `hosts` or the base URL says otherwise.
     ///
     /// # Errors
     /// When they may not, or when the connection's fields make no host that they might go to.
     pub fn permits(&self, url: &Url, connected: Connected<'_>) -> Result<(), HostRefused> {
-        let fixed = self.hosts.iter().filter_map(HostRule::fixed);
-        if fixed.into_iter().any(|pattern| pattern.permits(url)) {
-            return Ok(());
+        let values = connected.map(|(connection, data)| connection.public(data));
+        let (patterns, wrong) = self.patterns(connected, values.as_ref());
+        let named: Vec<&HostPattern> = patterns.iter().filter(|pattern| pattern.names(url)).collect();
+        let is_permitted = named.iter().any(|pattern| pattern.permits(url))
+            || named.iter().any(|pattern| pattern.may_be_at(url))
+                && self.base_origin(values.as_ref()) == Some(url.origin());
+        match (named.first(), wrong) {
+            (Some(_), _) if is_permitted => match connected {
+                Some((connection, data)) => connection.permits(url, data),
+                None => Ok(()),
+            },
+            (Some(pattern), _) => Err(HostRefused::Otherwise {
+                app_id: self.id.clone(),
+                asked: url.origin().ascii_serialization(),
+                meant: pattern.origin_at(url),
+            }),
+            (None, Some(message)) => Err(HostRefused::NoHost(message)),
+            (None, None) => Err(HostRefused::Elsewhere {
+                app_id: self.id.clone(),
+                host: url.host_str().unwrap_or_default().to_owned(),
+            }),
         }
-        let mut refused = HostRefused::Elsewhere {
-            app_id: self.id.clone(),
-            host: url.host_str().unwrap_or_default().to_owned(),
-        };
-        if let Some((connection, data)) = connected {
-            let values = connection.public(data);
+    }
+
+    /// The entries of `hosts` for a connection, and what is wrong with one that makes none.
+    fn patterns(
+        &self,
+        connected: Connected<'_>,
+        values: Option<&Value>,
+    ) -> (Vec<HostPattern>, Option<String>) {
+        let fixed = self.hosts.iter().filter_map(HostRule::fixed).cloned();
+        let (mut patterns, mut wrong) = (fixed.collect::<Vec<_>>(), None);
+        if let (Some((connection, _)), Some(values)) = (connected, values) {
             for made in self.made_hosts(connection) {
-                match made.evaluate(&values) {
-                    Ok(pattern) if pattern.permits(url) => return Ok(()),
-                    Ok(_) => {}
-                    Err(message) => refused = HostRefused::NoHost(message),
+                match made.evaluate(values) {
+                    Ok(pattern) => patterns.push(pattern),
+                    Err(message) => wrong = Some(message),
                 }
             }
         }
-        Err(refused)
+        (patterns, wrong)
+    }
+
+    /// Where its base URL leads: scheme, host and port.
+    fn base_origin(&self, values: Option<&Value>) -> Option<Origin> {
+        let mut reach = Reach::new();
+        reach.connection = values;
+        let text = self.base_url.as_ref()?.text(&reach).ok()?;
+        Some(Url::parse(&text).ok()?.origin())
     }
 
     /// Checks that the fields of a connection make hosts, as far as they have values yet.
@@ -87,6 +131,7 @@ impl App {
     /// # Errors
     /// With the field that makes none.
     pub fn check_hosts(&self, connection: &Connection, data: &ConnectionData) -> Result<(), FieldProblem> {
+        connection.bounds(data)?;
         let values = connection.public(data);
         for made in self.made_hosts(connection) {
             let is_known = |name: &str| values.get(name).is_some_and(|value| !value.is_null());
@@ -103,10 +148,7 @@ impl App {
 
     /// The entries of `hosts`, for people: `<shop>` is what is made of the value `shop`.
     pub(super) fn shown_hosts(&self) -> impl Iterator<Item = String> {
-        self.hosts.iter().map(|rule| match rule {
-            HostRule::Fixed(pattern) => pattern.to_string(),
-            HostRule::Made(made) => made.shown(),
-        })
+        self.hosts.iter().map(HostRule::to_string)
     }
 
     /// Whether some hosts are made of a connection's fields.
@@ -121,13 +163,46 @@ impl App {
     }
 }
 
+impl Connection {
+    /// The hosts that a credential is bound to; empty for no bound.
+    fn bounds(&self, data: &ConnectionData) -> Result<Vec<HostPattern>, FieldProblem> {
+        let Some(field) = &self.bound_by else {
+            return Ok(Vec::new());
+        };
+        let text = data.shown(field);
+        let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+        let patterns = entries.map(|entry| {
+            HostPattern::typed(entry).ok_or_else(|| FieldProblem {
+                name: field.clone(),
+                message: format!(
+                    "holds {entry:?}, which is no host; write names such as api.example.com or *.example.com, with commas \
+                     between, perhaps with :port, and with http:// before one without encryption"
+                ),
+            })
+        });
+        patterns.collect()
+    }
+
+    /// Whether a credential is bound to this URL's host, or to none.
+    fn permits(&self, url: &Url, data: &ConnectionData) -> Result<(), HostRefused> {
+        let bounds = self.bounds(data);
+        let bounds = bounds.map_err(|problem| HostRefused::NoHost(problem.message))?;
+        if bounds.is_empty() || bounds.iter().any(|pattern| pattern.permits(url)) {
+            return Ok(());
+        }
+        let field = self.bound_by.clone().unwrap_or_default();
+        Err(HostRefused::Bound {
+            asked: url.origin().ascii_serialization(),
+            bound: data.shown(&field),
+            field,
+        })
+    }
+}
+
 impl HostRule {
-    /// The host of a URL, with the port when it is a special one.
+    /// The host of a URL, by its scheme and port.
     pub(super) fn of_url(url: &Url) -> Option<Self> {
-        Some(Self::Fixed(HostPattern {
-            name: url.host_str()?.to_owned(),
-            port: url.port(),
-        }))
+        HostPattern::of_url(url).map(Self::Fixed)
     }
 
     pub(super) fn made(&self) -> Option<&HostTemplate> {
@@ -145,37 +220,11 @@ impl HostRule {
     }
 }
 
-impl HostPattern {
-    /// An entry without templates.
-    fn read(text: &str) -> Option<Self> {
-        let (name, port) = with_port(text)?;
-        let domain = name.strip_prefix("*.").unwrap_or(name);
-        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(&byte);
-        let is_name = !domain.is_empty() && domain.bytes().all(allowed);
-        (text == "*" || is_name).then(|| Self {
-            name: name.to_owned(),
-            port,
-        })
-    }
-
-    fn permits(&self, url: &Url) -> bool {
-        let host = url.host_str().unwrap_or_default();
-        let is_host = match self.name.strip_prefix('*') {
-            Some(domain) => host.ends_with(domain),
-            None => host == self.name,
-        };
-        is_host
-            && self
-                .port
-                .is_none_or(|port| url.port_or_known_default() == Some(port))
-    }
-}
-
-impl fmt::Display for HostPattern {
+impl fmt::Display for HostRule {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.port {
-            Some(port) => write!(formatter, "{}:{port}", self.name),
-            None => formatter.write_str(&self.name),
+        match self {
+            Self::Fixed(pattern) => pattern.fmt(formatter),
+            Self::Made(made) => formatter.write_str(&made.shown()),
         }
     }
 }
@@ -226,7 +275,7 @@ impl HostTemplate {
         let mut reach = Reach::new();
         reach.connection = Some(values);
         let text = self.template.text(&reach).map_err(|error| error.to_string())?;
-        let host = plain(&text).ok_or_else(|| {
+        let host = HostPattern::plain(&text).ok_or_else(|| {
             format!("{text:?} is none; a host is a name such as shop.example.com, perhaps with :port, and nothing else")
         })?;
         let (before, after) = self.edges();
@@ -235,38 +284,6 @@ impl HostTemplate {
             true => Ok(host),
             false => Err(format!("{text:?} is not of the form {}", self.text)),
         }
-    }
-}
-
-/// A text that is one host and nothing else, in the form that URLs give hosts.
-fn plain(text: &str) -> Option<HostPattern> {
-    let (name, port) = with_port(text)?;
-    let allowed = |letter: char| letter.is_alphanumeric() || ".-_".contains(letter);
-    let is_address = name.starts_with('[') && name.ends_with(']');
-    if !is_address && !name.chars().all(allowed) {
-        return None;
-    }
-    let host = Host::parse(name).ok()?;
-    if let Host::Domain(domain) = &host {
-        let mut parts = domain.split('.');
-        let is_name =
-            domain.len() <= LONGEST_NAME && parts.all(|part| (1..=LONGEST_PART).contains(&part.len()));
-        is_name.then_some(())?;
-    }
-    Some(HostPattern {
-        name: host.to_string(),
-        port,
-    })
-}
-
-/// The name, and the port when there is one; nothing when what stands there is no port.
-fn with_port(text: &str) -> Option<(&str, Option<u16>)> {
-    match text.rsplit_once(':') {
-        Some((name, port)) if !text.ends_with(']') => {
-            let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
-            Some((name, Some(port.parse().ok().filter(|_| is_number)?)))
-        }
-        _ => Some((text, None)),
     }
 }
 
@@ -279,7 +296,7 @@ impl<'de> Deserialize<'de> for HostRule {
         }
         HostPattern::read(&text).map(Self::Fixed).ok_or_else(|| {
             serde::de::Error::custom(format!(
-                "{text} is no host; write a name in lower case, *.example.com, *, or one with templates of connection"
+                "{text} is no host; write a name in lower case, *.example.com, *, or one with templates of connection; http:// stands only before a name"
             ))
         })
     }
@@ -293,9 +310,9 @@ impl JsonSchema for HostRule {
     fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
-            "pattern": r"^(\*|(\*\.)?[a-z0-9.-]+(:[0-9]+)?|[a-z0-9.-]*\{\{.+\}\}([.:][a-z0-9.:-]+)?)$",
-            "description": "A host's name, *. and a domain, or *; with a port, only that port. {{ expressions }} over \
-                connection make a host of a credential's own: a plain name, perhaps with a port. An entry that names a field \
+            "pattern": r"^(\*|(http://)?(\*\.)?[a-z0-9.-]+(:[0-9]+)?|[a-z0-9.-]*\{\{.+\}\}([.:][a-z0-9.:-]+)?)$",
+            "description": "A host's name, *. and a domain, or *, which is everything. Requests go by https to port 443, \
+                unless the entry begins with http:// or has a port, or baseUrl leads elsewhere at the host. {{ expressions }} over connection make a host of a credential's own: a plain name, perhaps with a port. An entry that names a field \
                 that a connection has not does not count for that connection."
         })
     }
@@ -392,19 +409,5 @@ mod tests {
         ] {
             assert!(HostTemplate::compile(template.to_owned()).is_err(), "{template}");
         }
-    }
-
-    #[test]
-    fn a_port_is_the_one_of_the_scheme_too() {
-        let permits = |pattern: &str, url: &str| {
-            HostPattern::read(pattern)
-                .unwrap()
-                .permits(&Url::parse(url).unwrap())
-        };
-        assert!(permits("a.test:443", "https://a.test/"));
-        assert!(!permits("a.test:443", "http://a.test/"));
-        assert!(permits("*.test:8443", "https://a.test:8443/"));
-        assert!(!permits("*.test:8443", "https://a.test/"));
-        assert!(permits("a.test", "https://a.test:8443/"));
     }
 }

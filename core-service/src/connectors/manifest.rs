@@ -39,6 +39,11 @@ pub struct App {
     /// Where to read more.
     #[serde(default)]
     pub links: Links,
+    /// The driver that speaks to its servers, where that is no HTTP. Its modules name operations of the driver instead of
+    /// requests, and its connections have the fields that the driver reads; there is no `baseUrl` then, nor `headers`,
+    /// `hosts`, `errors` and `tests`.
+    #[serde(default)]
+    pub driver: Option<String>,
     /// What the paths of its requests are below. It may reach `connection`.
     #[serde(default)]
     pub(super) base_url: Option<Template>,

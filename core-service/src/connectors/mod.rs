@@ -11,19 +11,27 @@ mod connection;
 mod delivery;
 mod failure;
 mod field;
+mod finish;
+mod guard;
 mod host;
+mod issue;
+#[cfg(test)]
+mod laws;
 mod manifest;
 mod module;
 pub mod openapi;
 mod options;
+mod order;
 mod page;
 mod pagination;
+mod refusal;
 mod request;
 mod search;
 mod template;
 mod token;
 mod trial;
 mod trigger;
+mod until;
 mod walk;
 
 use std::collections::BTreeMap;
@@ -33,15 +41,20 @@ pub use connection::{Connection, ConnectionData, ConnectionType, Grant, GrantErr
 pub use delivery::{Delivered, Receiver};
 pub use failure::ToldFailure;
 pub use field::{Field, FieldProblem, FieldType};
+pub use finish::Need;
 pub use host::HostRefused;
+pub use issue::{ConsentQuestion, Issued, TokenGrant};
 pub use manifest::{App, ManifestError, ManifestProblem, RateLimit, Retry};
 pub use module::{ConnectionNeed, Module, ModuleType};
-pub use options::{DynamicOption, DynamicOptions, Rpc};
+pub use options::{DynamicOption, DynamicOptions, Listed, Rpc};
+pub use order::Order;
+pub use refusal::TokenProblem;
 pub use search::{Searched, search};
 pub use template::TemplateError;
 pub use token::{ClientAuthentication, ISSUED, OAuth2, Pkce, TokenExchange, TokenResponse};
-pub use trial::{Trial, TrialExchange, TrialRequest, TrialResponse};
+pub use trial::{Becomes, Trial, TrialDelivery, TrialExchange, TrialRequest, TrialResponse};
 pub use trigger::{Poll, Webhook};
+pub use until::Until;
 pub use walk::{Connected, Step, Walk};
 
 /// The manifests that come with the service, each after its file's name.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::failure::FailureRule;
 use super::field::{Field, FieldProblem, with_defaults};
+use super::guard::Guard;
 use super::pagination::Pagination;
 use super::request::RequestTemplate;
 use super::template::Template;
@@ -33,9 +34,16 @@ pub struct Module {
     /// Parameters that pass its check.
     #[serde(default)]
     pub example: Map<String, Value>,
+    /// Parameters that it refuses, before anything is asked. The first guard that holds says why.
+    #[serde(default)]
+    pub(super) refuse: Vec<Guard>,
     /// The request it makes.
     #[serde(default)]
     pub(super) request: Option<RequestTemplate>,
+    /// The operation of the app's driver that it calls, instead of a request. The module's fields have the names of the
+    /// operation's parameters.
+    #[serde(default)]
+    pub operation: Option<String>,
     /// How the list goes on (`search`, and triggers that poll).
     #[serde(default)]
     pub(super) pagination: Option<Pagination>,
@@ -109,9 +117,10 @@ impl Module {
         with_defaults(&self.fields, parameters)
     }
 
-    /// Whether nodes can be made of it. What services call is read and checked, but nobody listens yet.
-    pub fn is_offered(&self) -> bool {
-        self.webhook.is_none()
+    /// The most pages of its list that are read.
+    pub(super) fn most_pages(&self) -> u32 {
+        let pagination = self.pagination.as_ref();
+        pagination.map_or(1, |pagination| pagination.most(self.poll.is_some()))
     }
 
     /// Whether what follows it runs once for each thing it finds.

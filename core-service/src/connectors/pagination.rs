@@ -7,7 +7,7 @@ use url::Url;
 
 use super::template::{Reach, Template, TemplateError};
 
-/// Pages asked for when the manifest does not say.
+/// Pages asked for when the manifest does not say, except by triggers that poll.
 const DEFAULT_PAGES: u32 = 10;
 /// The most pages that are asked for.
 const MAX_PAGES: u32 = 100;
@@ -34,7 +34,7 @@ pub struct Pagination {
     /// Of the response: whether there is another page; by default, whether the page has items.
     #[serde(default)]
     pub(super) more: Option<Template>,
-    /// The most pages that are asked for, from 1 to 100; 10 by default.
+    /// The most pages that are asked for, from 1 to 100; 10 by default, and 100 for triggers that poll.
     #[serde(default)]
     max_pages: Option<u32>,
 }
@@ -62,6 +62,17 @@ enum Place {
     Body,
 }
 
+/// How a list goes on after a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    /// The call asks for the next page now.
+    Another,
+    /// That was the last page.
+    Nothing,
+    /// There is more, and no more is asked for.
+    Unasked,
+}
+
 /// How far a walk has come.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Progress {
@@ -71,12 +82,14 @@ pub(super) struct Progress {
     pub(super) items: usize,
     /// Items on the last of them.
     pub(super) on_page: usize,
+    /// The most pages that may be read.
+    pub(super) most: u32,
 }
 
 impl Pagination {
     /// What is wrong with it, if anything: the field and a sentence.
     pub(super) fn problem(&self) -> Option<(&'static str, String)> {
-        if !(1..=MAX_PAGES).contains(&self.most()) {
+        if !(1..=MAX_PAGES).contains(&self.most(false)) {
             return Some(("maxPages", format!("must be from 1 to {MAX_PAGES}")));
         }
         if matches!(self.style, Style::NextUrl | Style::Cursor) != self.next.is_some() {
@@ -99,7 +112,7 @@ impl Pagination {
         }
     }
 
-    /// Makes the next page's call of the last one's; whether there is a next page.
+    /// Makes the next page's call of the last one's, when there is a next page that may be asked for.
     ///
     /// # Errors
     /// When the response does not say how to go on.
@@ -108,32 +121,33 @@ impl Pagination {
         call: &mut Value,
         progress: Progress,
         reach: &Reach<'_>,
-    ) -> Result<bool, TemplateError> {
-        if progress.pages >= self.most() || !self.has_more(progress, reach)? {
-            return Ok(false);
-        }
-        let value = match self.style {
-            Style::Page => Value::from(self.start().saturating_add(u64::from(progress.pages))),
-            Style::Offset => Value::from(self.start().saturating_add(progress.items as u64)),
-            Style::Cursor => match self.next(reach)? {
-                Some(cursor) => cursor,
-                None => return Ok(false),
-            },
-            Style::NextUrl | Style::LinkHeader => {
-                let next = match self.style {
-                    Style::LinkHeader => link(reach),
-                    _ => self
-                        .next(reach)?
-                        .and_then(|next| next.as_str().map(str::to_owned)),
-                };
-                return match next {
-                    Some(next) => go(call, &next).map(|()| true),
-                    None => Ok(false),
-                };
-            }
+    ) -> Result<After, TemplateError> {
+        let next = match self.has_more(progress, reach)? {
+            true => self.next_page(progress, reach)?,
+            false => None,
         };
-        self.set(call, value);
-        Ok(true)
+        let Some(next) = next else {
+            return Ok(After::Nothing);
+        };
+        if progress.pages >= progress.most {
+            return Ok(After::Unasked);
+        }
+        match (self.style, next) {
+            (Style::NextUrl | Style::LinkHeader, next) => go(call, next.as_str().unwrap_or_default())?,
+            (Style::Page | Style::Offset | Style::Cursor, next) => self.set(call, next),
+        }
+        Ok(After::Another)
+    }
+
+    /// What leads to the next page: a URL, or the value of `parameter`.
+    fn next_page(&self, progress: Progress, reach: &Reach<'_>) -> Result<Option<Value>, TemplateError> {
+        Ok(match self.style {
+            Style::Page => Some(self.start().saturating_add(u64::from(progress.pages)).into()),
+            Style::Offset => Some(self.start().saturating_add(progress.items as u64).into()),
+            Style::Cursor => self.next(reach)?,
+            Style::NextUrl => self.next(reach)?.filter(Value::is_string),
+            Style::LinkHeader => link(reach).map(Value::String),
+        })
     }
 
     fn has_more(&self, progress: Progress, reach: &Reach<'_>) -> Result<bool, TemplateError> {
@@ -167,8 +181,10 @@ impl Pagination {
         }
     }
 
-    pub(super) fn most(&self) -> u32 {
-        self.max_pages.unwrap_or(DEFAULT_PAGES)
+    /// The most pages that are asked for, by a trigger that polls or by others.
+    pub(super) fn most(&self, polls: bool) -> u32 {
+        self.max_pages
+            .unwrap_or(if polls { MAX_PAGES } else { DEFAULT_PAGES })
     }
 
     fn start(&self) -> u64 {
@@ -223,13 +239,12 @@ mod tests {
             pages: 1,
             items: 2,
             on_page: 2,
+            most: pagination.most(false),
         };
         let mut reach = Reach::new();
         reach.response = Some(response);
-        pagination
-            .advance(&mut call, progress, &reach)
-            .unwrap()
-            .then_some(call)
+        let after = pagination.advance(&mut call, progress, &reach).unwrap();
+        (after == After::Another).then_some(call)
     }
 
     #[test]
@@ -287,12 +302,13 @@ mod tests {
                 pages,
                 items: 9,
                 on_page,
+                most: page.most(false),
             };
             page.advance(&mut call, progress, &Reach::new()).unwrap()
         };
-        assert!(advance(2, 1));
-        assert!(!advance(2, 0), "an empty page is the last");
-        assert!(!advance(3, 1));
+        assert_eq!(advance(2, 1), After::Another);
+        assert_eq!(advance(2, 0), After::Nothing, "an empty page is the last");
+        assert_eq!(advance(3, 1), After::Unasked);
     }
 
     #[test]

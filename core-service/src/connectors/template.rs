@@ -123,6 +123,11 @@ impl Template {
         self.written.as_str()
     }
 
+    /// Whether it holds no expression.
+    pub(super) fn is_literal(&self) -> bool {
+        self.compiled.as_literal().is_some()
+    }
+
     /// The text, when it holds no expression.
     pub(super) fn literal(&self) -> Option<&str> {
         self.compiled.as_literal().and_then(Value::as_str)

@@ -113,6 +113,10 @@ fn what_makes_no_sense_is_refused_with_its_place() {
             "baseUrl: leads to api.shop.test, which hosts does not permit",
         ),
         (
+            connection("type: oauth2_client_credentials, oauth2: { tokenUrl: 'http://api.shop.test/token' }"),
+            "tokenUrl: leads to http://api.shop.test, and hosts permits https://api.shop.test; an entry with http://",
+        ),
+        (
             manifest("[]", "[]", "").replace("https://api.shop.test/v1", "https://{{connection.shop}}.test"),
             "baseUrl: connection.shop is no field: there are none",
         ),
@@ -121,6 +125,18 @@ fn what_makes_no_sense_is_refused_with_its_place() {
             "connections.c.fields.token.default: must be a whole number",
         ),
         (connection("type: api_key"), "connections.c.apply: is required"),
+        (
+            connection("type: server"),
+            "connections.c.type: server belongs to apps with a driver",
+        ),
+        (
+            manifest("[]", "[]", "driver: redis"),
+            "baseUrl: does not belong to an app with a driver",
+        ),
+        (
+            module("type: action, operation: get, request: { path: / }"),
+            "modules.m.operation: belongs to apps with a driver",
+        ),
         (
             connection("type: bearer, apply: [{ to: header, name: a, value: '{{connection.tokn}}' }]"),
             "connections.c.apply.value: connection.tokn is no field; there are token",
@@ -177,6 +193,16 @@ fn what_makes_no_sense_is_refused_with_its_place() {
         (
             module("type: trigger, request: { path: /x }"),
             "modules.m: a trigger has either poll or webhook",
+        ),
+        (
+            module("type: trigger, request: { path: /x }, poll: { key: '{{$item.id}}', order: id }"),
+            "modules.m.poll.order: \"id\" is the same for all items",
+        ),
+        (
+            module(
+                "type: trigger, request: { path: /x }, poll: { key: '{{$item.id}}', order: '{{parameters.column}}' }",
+            ),
+            "modules.m.poll.order: parameters.column is no field: there are none",
         ),
         (
             module("type: search, request: { path: /x }, pagination: { type: page }"),
@@ -323,7 +349,10 @@ fn data_is_checked_by_the_fields() {
         ("value".to_owned(), "k".to_owned()),
         ("name".to_owned(), "other".to_owned()),
     ]);
-    let typed = api_key.read_form(&api_key.missing(&data), &form).ok().unwrap();
+    let typed = api_key
+        .read_form(&data, &form, &ConnectionData::default())
+        .ok()
+        .unwrap();
     let whole = data.extended(typed);
     assert!(api_key.missing(&whole).is_empty());
     assert_eq!(
@@ -451,20 +480,82 @@ fn dynamic_options_are_cut_at_two_hundred() {
     let rpc = app.rpc("lists").unwrap();
     let mut walk = app.ask(rpc, object(json!({ "board": 7 })), None).unwrap();
     assert_eq!(*walk.call(), json!({ "url": "https://api.shop.test/v1/7" }));
-    assert!(walk.take(&json!({ "body": {} })).is_err());
+    let broken = json!({ "body": {} });
+    assert!(walk.take(&broken, &broken).is_err());
     let rows = |count: usize| -> Vec<Value> {
         let row = |id| json!({ "id": id, "name": format!("Row {id}") });
         (0..count).map(row).collect()
     };
-    let found = walk.take(&json!({ "body": { "rows": rows(2) } })).unwrap();
-    assert_eq!(found, Step::Done(json!(rows(2))));
-    let all = rpc.choices(&rows(200)).unwrap();
-    assert_eq!((all.items.len(), all.total), (200, None));
+    let answer = json!({ "body": { "rows": rows(2) } });
+    let found = walk.take(&answer, &answer).unwrap();
+    let whole = json!({ "items": rows(2), "goesOn": false });
+    assert_eq!(found, Step::Done(whole));
+    let listed = |count, goes_on| Listed {
+        items: rows(count),
+        goes_on,
+    };
+    let all = rpc.choices(&listed(200, false)).unwrap();
+    assert_eq!((all.items.len(), all.truncated, all.total), (200, false, None));
     let third = DynamicOption {
         value: json!(3),
         label: "Row 3".to_owned(),
     };
     assert_eq!(all.items[3], third);
-    let cut = rpc.choices(&rows(201)).unwrap();
-    assert_eq!((cut.items.len(), cut.total), (200, Some(201)));
+    let cut = rpc.choices(&listed(201, false)).unwrap();
+    assert_eq!(
+        (cut.items.len(), cut.truncated, cut.total),
+        (200, true, Some(201))
+    );
+    for count in [100, 200, 300] {
+        let cut = rpc.choices(&listed(count, true)).unwrap();
+        assert!(
+            cut.truncated && cut.total.is_none(),
+            "how many there are is not known"
+        );
+    }
+}
+
+#[test]
+fn an_rpc_says_whether_the_service_has_more() {
+    let text = manifest(
+        "[]",
+        "[]",
+        "rpcs:
+  - id: pages
+    label: Pages
+    request: { path: /rows }
+    pagination: { type: cursor, next: '{{response.body.next}}', parameter: after, maxPages: 2 }
+    options: { items: '{{response.body.rows}}', value: '{{$item}}', label: '{{$item}}' }
+  - id: page
+    label: A page
+    request: { path: /rows }
+    options: { items: '{{response.body.rows}}', more: '{{response.body.next != null}}', value: '{{$item}}', label: '{{$item}}' }
+",
+    );
+    let app = App::read(&text).unwrap();
+    let begin = |rpc: &str| app.ask(app.rpc(rpc).unwrap(), Map::new(), None).unwrap();
+    let page = |next: &Value| json!({ "body": { "rows": ["r"], "next": next } });
+    for (last, goes_on) in [(json!(null), false), (json!("another"), true)] {
+        let mut pages = begin("pages");
+        assert_eq!(
+            pages.take(&page(&json!("p2")), &page(&json!("p2"))).unwrap(),
+            Step::Again
+        );
+        let listed = json!({ "items": ["r", "r"], "goesOn": goes_on });
+        assert_eq!(
+            pages.take(&page(&last), &page(&last)).unwrap(),
+            Step::Done(listed)
+        );
+        let listed = json!({ "items": ["r"], "goesOn": goes_on });
+        assert_eq!(
+            begin("page").take(&page(&last), &page(&last)).unwrap(),
+            Step::Done(listed)
+        );
+    }
+    let said = refusal(&text.replacen(
+        "maxPages: 2 }\n    options: {",
+        "maxPages: 2 }\n    options: { more: '{{true}}',",
+        1,
+    ));
+    assert!(said.contains("rpcs.pages.options.more: belongs to"), "{said}");
 }

@@ -110,18 +110,28 @@ fn space() -> String {
 }
 
 impl OAuth2 {
-    /// Every template in it, after the place it stands at.
+    /// The templates of requests for tokens, after the place each stands at.
     pub(super) fn templates(&self) -> Vec<(&str, &Template)> {
         let urls = [
-            ("authorizeUrl", self.authorize_url.as_ref()),
             ("tokenUrl", Some(&self.token_url)),
             ("refreshUrl", self.refresh_url.as_ref()),
         ];
         let urls = urls
             .into_iter()
             .filter_map(|(name, template)| Some((name, template?)));
-        let parameters = self.authorize_parameters.iter().chain(&self.token_parameters);
+        let parameters = self.token_parameters.iter();
         urls.chain(parameters.map(|(name, template)| (name.as_str(), template)))
+            .collect()
+    }
+
+    /// The templates that make where a person is sent, after the place each stands at.
+    pub(super) fn templates_of_consent(&self) -> Vec<(&str, &Template)> {
+        let url = self
+            .authorize_url
+            .iter()
+            .map(|template| ("authorizeUrl", template));
+        let parameters = self.authorize_parameters.iter();
+        url.chain(parameters.map(|(name, template)| (name.as_str(), template)))
             .collect()
     }
 }

@@ -29,17 +29,31 @@ pub struct Trial {
     /// The parameters, as if their templates were evaluated.
     #[serde(default)]
     pub parameters: Map<String, Value>,
+    /// For a trigger with a webhook: what that is known by, `url`, `secret` and what was kept. The requests are those of
+    /// `attach`, and `output` is what is kept, unless one of the next two says otherwise.
+    #[serde(default)]
+    pub webhook: Option<Map<String, Value>>,
+    /// The requests are those of `detach`.
+    #[serde(default)]
+    pub detach: bool,
+    /// What the service delivers; `output` is the input of the run that it starts, or the answer.
+    #[serde(default)]
+    pub delivery: Option<TrialDelivery>,
     /// The requests that must be made, in this order, and what the service answers.
+    #[serde(default)]
     pub exchanges: Vec<TrialExchange>,
     /// What must come of it: an action's output.
     #[serde(default)]
     pub output: Option<Value>,
-    /// What must come of it: the list of a search or of a trigger that polls.
+    /// What must come of it: the list of a search, or the items that a trigger that polls starts runs for.
     #[serde(default)]
     pub items: Option<Vec<Value>>,
     /// What must come of it: the choices of an rpc, `{value, label}`.
     #[serde(default)]
     pub options: Option<Vec<Value>>,
+    /// Whether the service has more choices than it was asked for.
+    #[serde(default)]
+    pub truncated: bool,
     /// What must come of it: a failure.
     #[serde(default)]
     pub error: Option<TrialError>,
@@ -54,6 +68,10 @@ pub struct TrialConnection {
     /// Its values, made up; for one that fetches a token, with `accessToken`.
     #[serde(default)]
     pub values: Map<String, Value>,
+    /// The headers by which it proves itself in each request of the test. All that it adds must be named, here or in the
+    /// request.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
 }
 
 /// A request and what is answered.
@@ -80,7 +98,8 @@ pub struct TrialRequest {
     /// The whole query, decoded: a text for each name, or a list of texts.
     #[serde(default)]
     pub query: BTreeMap<String, Value>,
-    /// Headers that must be there; others may be.
+    /// Headers that must be there; others may be, but none by which the connection proves itself. The content type of a body
+    /// is `application/json` unless it stands here.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// The body: of JSON and forms the value, else the text. Absent for none.
@@ -103,6 +122,48 @@ pub struct TrialResponse {
     pub body: Option<Value>,
 }
 
+/// What a service delivers.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TrialDelivery {
+    /// The method; POST by default.
+    #[serde(default = "post")]
+    pub method: String,
+    /// Parameters of the query by name.
+    #[serde(default)]
+    pub query: Map<String, Value>,
+    /// Headers by lower-case name.
+    #[serde(default)]
+    pub headers: Map<String, Value>,
+    /// The body, to the byte. It is read as a form where the content type says so, else as JSON.
+    #[serde(default)]
+    pub text: String,
+    /// When it comes, in seconds since 1970.
+    #[serde(default)]
+    pub at: i64,
+    /// What must come of it.
+    #[serde(default)]
+    pub becomes: Becomes,
+    /// The key that it must have, when it starts a run.
+    #[serde(default)]
+    pub key: Option<Value>,
+}
+
+/// What comes of a delivery.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Becomes {
+    /// It starts a run.
+    #[default]
+    Run,
+    /// It is proven and starts none.
+    Nothing,
+    /// It is no proven one.
+    Refused,
+    /// It is a challenge.
+    Answer,
+}
+
 /// A failure that must come.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -112,6 +173,10 @@ pub struct TrialError {
     /// A part of its message.
     #[serde(default)]
     pub message: Option<String>,
+}
+
+fn post() -> String {
+    "POST".to_owned()
 }
 
 fn success() -> u16 {

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::order::Order;
 use super::request::RequestTemplate;
 use super::template::{Reach, Template, TemplateError};
 
@@ -17,6 +18,29 @@ pub struct Poll {
     /// Of each `$item` (and `parameters`): what tells it from all others, such as its id. An item whose key is new is a
     /// new item.
     pub(super) key: Template,
+    /// Of each `$item` (and `parameters`): a number or a text that grows from one item to the next, such as when it was
+    /// created. Items below the lowest of the first answer are old, even when they come into the list later, because others
+    /// have left it. Null for an item that has none. Moments are compared by their time, other texts part by part, their
+    /// digits as numbers.
+    #[serde(default)]
+    pub(super) order: Option<Template>,
+    /// Whether the list begins with the latest item, and goes on with older and older ones. Then an item that stands below
+    /// one that was there before is old.
+    #[serde(default)]
+    pub latest_first: bool,
+    /// Whether the list is read to its end each time, because new items may stand anywhere in it. That is so anyway when
+    /// none of `order`, `latestFirst` and `limit` is said. Otherwise further pages are asked for as long as all items are
+    /// new. Without a `pagination` it says that one page is the whole list.
+    #[serde(default)]
+    pub whole: bool,
+    /// Of each `$item` (and `parameters`): whether it starts a run, as each does by default. What does not is known all the
+    /// same, so that it tells where the new items end.
+    #[serde(default)]
+    pub(super) accept: Option<Template>,
+    /// For apps with a driver: the parameter of the operation that bounds the list. As long as all items are new, more are
+    /// asked for than it says. It says as many as there may be where the module has no field of that name.
+    #[serde(default)]
+    pub limit: Option<String>,
     /// Seconds from one time to the next, from 1 to 86,400; 300 by default. A template may make it of `parameters`.
     #[serde(default)]
     pub(super) every_seconds: Option<Template>,
@@ -41,6 +65,10 @@ pub struct Webhook {
     /// Of the delivery: whether it starts a run, as each does by default.
     #[serde(default)]
     pub(super) accept: Option<Template>,
+    /// Of a delivery that is proven and accepted: what tells it from all others, such as its id. One that comes again
+    /// starts no second run.
+    #[serde(default)]
+    pub(super) key: Option<Template>,
     /// What a service asks to see that the URL is meant to be called.
     #[serde(default)]
     pub(super) challenge: Option<Challenge>,
@@ -128,13 +156,46 @@ impl Poll {
     /// # Errors
     /// When the item has no key.
     pub fn key(&self, item: &Value, parameters: &Value) -> Result<String, TemplateError> {
-        let mut reach = Reach::new();
-        reach.item = Some(item);
-        reach.parameters = Some(parameters);
-        match self.key.evaluate(&reach)? {
+        match self.key.evaluate(&reach_of(item, parameters))? {
             Value::Null => Err(TemplateError::new("an item has no key that tells it from others")),
             key => Ok(key.to_string()),
         }
+    }
+
+    /// Where an item stands in the order in which they come to be, if the manifest says so.
+    ///
+    /// # Errors
+    /// When that is nothing that grows.
+    pub fn order(&self, item: &Value, parameters: &Value) -> Result<Option<Order>, TemplateError> {
+        let Some(order) = &self.order else { return Ok(None) };
+        Order::of(order.evaluate(&reach_of(item, parameters))?)
+    }
+
+    /// Whether an item starts a run.
+    ///
+    /// # Errors
+    /// When the template gives nothing.
+    pub fn accepts(&self, item: &Value, parameters: &Value) -> Result<bool, TemplateError> {
+        let accept = self.accept.as_ref();
+        accept.map_or(Ok(true), |accept| accept.holds(&reach_of(item, parameters)))
+    }
+
+    /// Every template in it, after the place it stands at.
+    pub(super) fn templates(&self) -> impl Iterator<Item = (&'static str, &Template)> {
+        let templates = [
+            ("key", Some(&self.key)),
+            ("order", self.order.as_ref()),
+            ("accept", self.accept.as_ref()),
+            ("everySeconds", self.every_seconds.as_ref()),
+        ];
+        let said = templates.into_iter();
+        said.filter_map(|(name, template)| Some((name, template?)))
+    }
+
+    /// Whether the manifest says what grows from one item to the next.
+    #[cfg(test)]
+    pub fn is_ordered(&self) -> bool {
+        self.order.is_some()
     }
 
     /// Seconds from one time to the next, when they are the same for everybody.
@@ -161,7 +222,32 @@ impl Poll {
     }
 }
 
+/// What templates of an item reach.
+fn reach_of<'a>(item: &'a Value, parameters: &'a Value) -> Reach<'a> {
+    let mut reach = Reach::new();
+    reach.item = Some(item);
+    reach.parameters = Some(parameters);
+    reach
+}
+
 impl Webhook {
+    /// Whether the service is told of the URL, and not a person.
+    pub fn is_attached(&self) -> bool {
+        self.attach.is_some()
+    }
+
+    /// Whether something of the service's answer is to be remembered.
+    pub fn keeps(&self) -> bool {
+        self.keep.is_some()
+    }
+
+    /// What of `webhook` deliveries are checked by, and so is as secret as `secret`.
+    pub fn proofs(&self) -> impl Iterator<Item = &str> {
+        let templates = self.verify.templates().into_iter();
+        let fields = templates.flat_map(|(_, template)| template.fields());
+        fields.filter_map(|(root, name)| (root == "webhook").then_some(name))
+    }
+
     /// Every request in it, after the place it stands at.
     pub(super) fn requests(&self) -> impl Iterator<Item = (&'static str, &RequestTemplate)> {
         let requests = [("attach", &self.attach), ("detach", &self.detach)];

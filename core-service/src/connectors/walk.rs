@@ -6,12 +6,14 @@ use serde_json::{Map, Value};
 
 use super::connection::{Connection, ConnectionData};
 use super::failure::{FailureRule, ToldFailure};
+use super::guard::Guard;
 use super::manifest::App;
 use super::module::{Module, ModuleType};
-use super::options::Rpc;
-use super::pagination::{Pagination, Progress};
+use super::options::{Listed, OptionsTemplate, Rpc};
+use super::pagination::{After, Pagination, Progress};
 use super::request::RequestTemplate;
 use super::template::{Reach, Template, TemplateError};
+use super::until::Until;
 
 /// A module, rpc or test of a credential at work.
 pub struct Walk<'a> {
@@ -20,8 +22,11 @@ pub struct Walk<'a> {
     parameters: Value,
     /// The connection's values without the secret ones, which get into requests by the connection's own rules alone.
     connection: Option<Value>,
+    /// What a trigger's webhook is known by.
+    webhook: Option<Value>,
     call: Value,
     most: Option<usize>,
+    until: Option<Until<'a>>,
     items: Vec<Value>,
     pages: u32,
 }
@@ -31,6 +36,8 @@ struct Purpose<'a> {
     request: &'a RequestTemplate,
     rules: &'a [FailureRule],
     pagination: Option<&'a Pagination>,
+    /// The most pages.
+    most_pages: u32,
     reading: Reading<'a>,
 }
 
@@ -40,6 +47,8 @@ enum Reading<'a> {
     Output(Option<&'a Template>),
     /// A list; the body by default.
     Items(Option<&'a Template>),
+    /// The list of an rpc, with whether it goes on: a [`Listed`].
+    Options(&'a OptionsTemplate),
 }
 
 /// What a walk has come to.
@@ -73,17 +82,23 @@ impl App {
             request,
             rules: &module.errors,
             pagination: module.pagination.as_ref(),
+            most_pages: module.most_pages(),
             reading: match gives_one {
                 true => Reading::Output(module.output.as_ref()),
                 false => Reading::Items(module.items.as_ref()),
             },
         };
         let parameters = module.with_defaults(parameters);
+        let values = connected.map(|(connection, data)| connection.public(data));
+        let mut reach = Reach::new();
+        reach.parameters = Some(&parameters);
+        reach.connection = values.as_ref();
+        Guard::check(&module.refuse, &reach)?;
         let walk = self.walk(purpose, parameters, module.limit.as_ref(), connected, None)?;
         walk.ok_or_else(|| TemplateError::new("the request has no URL"))
     }
 
-    /// A question of the app's at work; it gives a list.
+    /// A question of the app's at work; it gives a [`Listed`].
     ///
     /// # Errors
     /// When the templates make no request of the parameters.
@@ -93,11 +108,15 @@ impl App {
         parameters: Map<String, Value>,
         connected: Connected<'_>,
     ) -> Result<Walk<'a>, TemplateError> {
+        let Some(request) = &rpc.request else {
+            return Err(TemplateError::new("the rpc makes no request"));
+        };
         let purpose = Purpose {
-            request: &rpc.request,
+            request,
             rules: &[],
             pagination: rpc.pagination.as_ref(),
-            reading: Reading::Items(Some(&rpc.options.items)),
+            most_pages: rpc.pagination.as_ref().map_or(1, |pages| pages.most(false)),
+            reading: Reading::Options(&rpc.options),
         };
         let walk = self.walk(purpose, Value::Object(parameters), None, connected, None)?;
         walk.ok_or_else(|| TemplateError::new("the request has no URL"))
@@ -128,6 +147,7 @@ impl App {
             request,
             rules: &module.errors,
             pagination: None,
+            most_pages: 1,
             reading: Reading::Output(source.keep.as_ref().filter(|_| !detach)),
         };
         let parameters = module.with_defaults(parameters);
@@ -150,6 +170,7 @@ impl App {
             request,
             rules: &[],
             pagination: None,
+            most_pages: 1,
             reading: Reading::Output(None),
         };
         self.walk(purpose, Value::Null, None, Some((connection, data)), None)
@@ -180,11 +201,24 @@ impl App {
             purpose,
             parameters,
             connection,
+            webhook: webhook.cloned(),
             call,
             most,
+            until: None,
             items: Vec::new(),
             pages: 0,
         }))
+    }
+}
+
+impl<'a> Walk<'a> {
+    /// Reads a list no further than somebody wants it. It gives a [`Listed`] then.
+    #[must_use]
+    pub fn until(self, until: Until<'a>) -> Self {
+        Self {
+            until: Some(until),
+            ..self
+        }
     }
 }
 
@@ -208,52 +242,83 @@ impl Walk<'_> {
         FailureRule::first(rules, &self.reach(response))
     }
 
-    /// Takes in an answer that is no failure.
+    /// Takes in an answer that is no failure, in which secrets are masked. How the list goes on is read from the `whole`
+    /// answer: the next page's URL may hold the key that the service was asked with.
     ///
     /// # Errors
     /// When it is not what the manifest expects.
-    pub fn take(&mut self, response: &Value) -> Result<Step, TemplateError> {
+    pub fn take(&mut self, response: &Value, whole: &Value) -> Result<Step, TemplateError> {
         let reach = self.reach(response);
         let found = match self.purpose.reading {
             Reading::Output(None) => return Ok(Step::Done(body(response))),
             Reading::Output(Some(output)) => return output.evaluate_given(&reach).map(Step::Done),
-            Reading::Items(None) => body(response),
-            Reading::Items(Some(items)) => items.evaluate(&reach)?,
-        };
-        let Value::Array(found) = found else {
-            return Err(TemplateError::new(
-                "the answer has no list where the app expects one",
-            ));
+            Reading::Items(items) => list(items, response, &reach)?,
+            Reading::Options(options) => list(options.items.as_ref(), response, &reach)?,
         };
         let on_page = found.len();
+        let until = self.until.as_ref();
+        let is_last = until.is_some_and(|until| until.ends_with(&found, self.items.len()));
         self.items.extend(found);
         self.pages += 1;
-        if self.most.is_some_and(|most| self.items.len() >= most) || !self.advance(on_page, response)? {
-            self.items.truncate(self.most.unwrap_or(usize::MAX));
-            return Ok(Step::Done(Value::Array(std::mem::take(&mut self.items))));
+        let is_enough = self.most.is_some_and(|most| self.items.len() >= most);
+        let after = match is_enough {
+            true => After::Unasked,
+            false => self.advance(on_page, whole)?,
+        };
+        match after {
+            After::Another if !is_last => Ok(Step::Again),
+            After::Another | After::Unasked => self.whole(After::Unasked, response).map(Step::Done),
+            After::Nothing => self.whole(after, response).map(Step::Done),
         }
-        Ok(Step::Again)
     }
 
-    fn advance(&mut self, on_page: usize, response: &Value) -> Result<bool, TemplateError> {
+    /// What was found so far, when a part of the list is of use.
+    pub fn cut_short(&mut self) -> Option<Value> {
+        let is_part = self.until.is_some() && self.pages > 0;
+        let items = is_part.then(|| std::mem::take(&mut self.items))?;
+        Some(Listed { items, goes_on: true }.into_value())
+    }
+
+    /// All that was found.
+    fn whole(&mut self, after: After, response: &Value) -> Result<Value, TemplateError> {
+        let mut items = std::mem::take(&mut self.items);
+        items.truncate(self.most.unwrap_or(usize::MAX));
+        match self.purpose.reading {
+            Reading::Options(options) => {
+                let more = options.more.as_ref();
+                let more = more.map(|more| more.holds(&self.reach(response))).transpose()?;
+                let goes_on = after == After::Unasked || more.unwrap_or_default();
+                Ok(Listed { items, goes_on }.into_value())
+            }
+            Reading::Items(_) if self.until.is_some() => {
+                let goes_on = after == After::Unasked;
+                Ok(Listed { items, goes_on }.into_value())
+            }
+            Reading::Items(_) | Reading::Output(_) => Ok(Value::Array(items)),
+        }
+    }
+
+    fn advance(&mut self, on_page: usize, response: &Value) -> Result<After, TemplateError> {
         let Some(pagination) = self.purpose.pagination else {
-            return Ok(false);
+            return Ok(After::Nothing);
         };
         let progress = Progress {
             pages: self.pages,
             items: self.items.len(),
             on_page,
+            most: self.purpose.most_pages,
         };
         let mut call = self.call.clone();
-        let goes_on = pagination.advance(&mut call, progress, &self.reach(response))?;
+        let after = pagination.advance(&mut call, progress, &self.reach(response))?;
         self.call = call;
-        Ok(goes_on)
+        Ok(after)
     }
 
     fn reach<'r>(&'r self, response: &'r Value) -> Reach<'r> {
         let mut reach = Reach::new();
         reach.parameters = Some(&self.parameters);
         reach.connection = self.connection.as_ref();
+        reach.webhook = self.webhook.as_ref();
         reach.response = Some(response);
         reach
     }
@@ -261,6 +326,20 @@ impl Walk<'_> {
 
 fn body(response: &Value) -> Value {
     response.get("body").cloned().unwrap_or_default()
+}
+
+/// The list in an answer; the body by default.
+fn list(items: Option<&Template>, response: &Value, reach: &Reach<'_>) -> Result<Vec<Value>, TemplateError> {
+    let found = match items {
+        Some(items) => items.evaluate(reach)?,
+        None => body(response),
+    };
+    match found {
+        Value::Array(found) => Ok(found),
+        _ => Err(TemplateError::new(
+            "the answer has no list where the app expects one",
+        )),
+    }
 }
 
 /// The most items; none for no bound.

@@ -1,8 +1,15 @@
 //! Credentials in use: what is stored of one, opened and joined with the connection that says what it is for.
 //!
-//! Absent on purpose: permissions and changes, which the service does.
+//! Absent on purpose: permissions and changes, which the service does; fetching tokens, which is asking a service
+//! (`nodes::http`).
+
+mod consent;
+mod token;
 
 use std::sync::Arc;
+
+pub use consent::{AskedConsent, Consent};
+pub use token::{KeptToken, TokenError};
 
 use crate::catalog::Catalog;
 use crate::connectors::{App, Apps, Connection, ConnectionData, Grant, GrantError};
@@ -21,13 +28,20 @@ pub struct Credentials {
 }
 
 /// A credential whose secrets are at hand. Neither shown nor logged.
+#[derive(Clone)]
 pub struct OpenCredential {
+    /// `cred_`
+    pub id: String,
+    /// Its organization.
+    pub organization_id: String,
     /// The app it is for.
     pub app: Arc<App>,
     /// Which of the app's ways to connect it is.
     place: usize,
-    /// What it holds.
+    /// What it holds, with its token.
     pub data: ConnectionData,
+    /// What is stored of its token; none when it fetches none, or was not stored itself.
+    pub kept: Option<KeptToken>,
 }
 
 /// A credential that cannot be used.
@@ -45,6 +59,9 @@ pub enum CredentialError {
     /// It makes no request.
     #[error(transparent)]
     Grant(#[from] GrantError),
+    /// It has no token that can be used, and no other comes.
+    #[error(transparent)]
+    Token(#[from] TokenError),
     /// It cannot be opened.
     #[error("the credential cannot be opened")]
     Secret(#[from] SecretError),
@@ -110,11 +127,24 @@ impl Credentials {
         let place_of = connections.position(|connection| connection.id == credential.connection_id);
         let place = place(&credential.organization_id, &credential.id);
         let text = self.vault.open_text(place, &credential.data).await?;
-        Ok(OpenCredential {
+        let opened = OpenCredential {
+            id: credential.id.clone(),
+            organization_id: credential.organization_id.clone(),
             place: place_of.ok_or(CredentialError::Orphan)?,
             app,
             data: ConnectionData::from_secret(&text).ok_or(SecretError::Damaged)?,
-        })
+            kept: None,
+        };
+        if !opened.connection().connection_type.fetches_token() {
+            return Ok(opened);
+        }
+        match self.store.token(&credential.id).await? {
+            Some(token) => self.with_token(opened, &token).await,
+            None => Ok(OpenCredential {
+                kept: Some(KeptToken::default()),
+                ..opened
+            }),
+        }
     }
 
     /// A credential that can be used now, for its app as it was pinned; one that was not pinned is as it is now.
@@ -131,6 +161,23 @@ impl Credentials {
         match credential.status {
             CredentialStatus::Active => self.open_pinned(&credential, pinned).await,
             other => Err(CredentialError::NotActive(other)),
+        }
+    }
+}
+
+#[cfg(test)]
+impl OpenCredential {
+    /// One that is stored nowhere.
+    pub fn made_up(app: &Arc<App>, connection_id: &str, data: ConnectionData) -> Self {
+        let mut connections = app.connections.iter();
+        let place = connections.position(|connection| connection.id == connection_id);
+        Self {
+            id: "cred_made_up".to_owned(),
+            organization_id: "org_made_up".to_owned(),
+            app: Arc::clone(app),
+            place: place.unwrap_or_default(),
+            data,
+            kept: None,
         }
     }
 }

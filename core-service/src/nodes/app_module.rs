@@ -1,4 +1,4 @@
-//! Modules of apps: their manifests as kinds, and the interpreter that executes them.
+//! Modules of apps: their manifests as kinds, and who executes them.
 
 use engine::config::Retry;
 use engine::expression::CustomFunctions;
@@ -9,10 +9,10 @@ use engine::params::{Completeness, FieldSpec, FieldType, ParamProblem};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-use super::http::{Caller, HttpCaller};
+use super::app_caller::AppCaller;
+use super::http::Caller;
 use super::{BoxFuture, Executed, Execution, Executor, parameters};
-use crate::connectors::{self, App, ConnectionNeed, Field, Module, ModuleType};
-use crate::credentials::OpenCredential;
+use crate::connectors::{self, App, Field, Module, ModuleType};
 
 /// A module as a kind.
 pub struct AppModule {
@@ -22,10 +22,9 @@ pub struct AppModule {
 }
 
 impl AppModule {
-    /// The modules of an app that nodes can be made of.
+    /// The modules of an app.
     pub fn all(app: &Arc<App>) -> impl Iterator<Item = Self> {
-        let offered = (0..app.modules.len()).filter(|place| app.modules[*place].is_offered());
-        offered.map(|place| Self {
+        (0..app.modules.len()).map(|place| Self {
             app: Arc::clone(app),
             place,
         })
@@ -112,57 +111,28 @@ fn field_spec(field: &Field) -> FieldSpec {
 }
 
 /// Executes the modules of all apps.
-pub struct Interpreter {
-    http: HttpCaller,
-}
+pub struct AppModules(pub AppCaller);
 
-impl Interpreter {
-    /// The interpreter of all manifests.
-    pub fn new(http: HttpCaller) -> Self {
-        Self { http }
-    }
-
+impl AppModules {
     async fn run(&self, execution: Execution) -> Result<Value, NodeError> {
         let found = execution.apps.find(&execution.app_id);
-        let found = found.and_then(|app| Some((app, app.module(&execution.module_slug)?)));
-        let (app, module) = found.ok_or_else(|| {
+        let found = found.and_then(|app| Some((&**app, app.module(&execution.module_slug)?)));
+        let found = found.ok_or_else(|| {
             let message = format!("there is no {}/{}", execution.app_id, execution.module_slug);
             NodeError::new("ENGINE_ERROR", message)
         })?;
         let named = execution.credential_id.as_deref();
         let (organization_id, apps) = (&execution.organization_id, &execution.apps);
-        let credential = self.http.credential(organization_id, named, apps).await?;
-        check_credential(app, module, credential.as_ref())?;
-        let data = credential.as_ref().map(OpenCredential::connected);
+        let credential = self.0.credential(found, organization_id, named, apps).await?;
         let empty = Map::new();
         let parameters = execution.request.as_object().unwrap_or(&empty);
-        let walk = app.begin(module, parameters, data);
-        let walk = walk.map_err(|error| NodeError::expression(error.to_string()))?;
-        let caller = Caller::of_node(&execution, Some(app), credential.as_ref());
-        self.http.walk(walk, caller).await
+        let caller = Caller::of_node(&execution, Some(found.0), credential.as_ref());
+        self.0.call(found, parameters, caller).await
     }
 }
 
-impl Executor for Interpreter {
+impl Executor for AppModules {
     fn execute(&self, execution: Execution) -> BoxFuture<'_, Result<Executed, NodeError>> {
         Box::pin(async move { self.run(execution).await.map(Executed::Output) })
     }
-}
-
-/// Whether a module can be used with a credential, or without.
-pub(crate) fn check_credential(
-    app: &App,
-    module: &Module,
-    credential: Option<&OpenCredential>,
-) -> Result<(), NodeError> {
-    let problem = match credential {
-        Some(opened) if opened.app.id != app.id => {
-            format!("the credential is for {}, not for {}", opened.app.id, app.id)
-        }
-        None if module.connection == ConnectionNeed::Required => {
-            "the module works only with a credential".to_owned()
-        }
-        _ => return Ok(()),
-    };
-    Err(NodeError::new("CREDENTIAL_INVALID", problem))
 }

@@ -3,13 +3,16 @@
 //! A kind with I/O is a [`Kind`] (what it is) and an [`Executor`] (what it does). Absent on purpose: retries, time-outs,
 //! limits and recording; the engine decides those and the runtime does them for every kind alike.
 
-pub(crate) mod app_module;
+pub mod app_caller;
+mod app_module;
 mod database;
 mod function_call;
 pub mod http;
 mod http_request;
 pub mod human_input;
 mod js_code;
+mod lengthening;
+pub mod native;
 mod organization;
 mod parameters;
 mod patient;
@@ -17,6 +20,7 @@ mod request;
 mod run_workflow;
 mod structure_validate;
 mod variable_set;
+pub mod verification;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -32,13 +36,14 @@ use serde_json::Value;
 pub use self::organization::OrganizationKinds;
 pub use self::run_workflow::{CallMode, CalledVersion, RunWorkflow, WorkflowCall};
 
-use self::app_module::{AppModule, Interpreter};
-use self::http::HttpCaller;
+use self::app_caller::AppCaller;
+use self::app_module::{AppModule, AppModules};
 use self::http_request::{HttpRequest, HttpRequests};
 use crate::catalog::Catalog;
 use crate::connectors::Apps;
 use crate::form::Question;
 use crate::sandbox::Sandbox;
+use crate::secret::Hide;
 use crate::store::Store;
 use crate::variables::Variables;
 
@@ -77,6 +82,8 @@ pub struct Execution {
     pub request: Value,
     /// How long the attempt may take, in milliseconds; the runtime gives it up afterwards.
     pub timeout_ms: u64,
+    /// Takes the secrets of variables out of what is cut, because nobody finds half of one afterwards.
+    pub hide: Hide,
     /// Takes what the node writes besides its output.
     pub log: Log,
 }
@@ -186,13 +193,13 @@ impl Registry {
     }
 
     /// Adds the kinds that call other services, and the modules of apps.
-    pub fn add_request_kinds(&mut self, catalog: &Catalog, http: &HttpCaller) {
-        self.add_executed(HttpRequest, Arc::new(HttpRequests(http.clone())));
+    pub fn add_request_kinds(&mut self, catalog: &Catalog, caller: &AppCaller) {
+        self.add_executed(HttpRequest, Arc::new(HttpRequests(caller.http().clone())));
         for module in catalog.built_in().iter().flat_map(AppModule::all) {
             self.add(module);
         }
         self.catalog = Some(catalog.clone());
-        self.set_interpreter(Arc::new(Interpreter::new(http.clone())));
+        self.set_interpreter(Arc::new(AppModules(caller.clone())));
     }
 
     /// Adds a kind without I/O of its own.

@@ -9,13 +9,21 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
+use super::memory::{Account, Memory};
 use super::{MAX_BODY_BYTES, OutboundError, Response};
 
-/// Reads the rest of a response. `host` is who sends it.
-pub(super) async fn read(response: http::Response<Incoming>, host: &str) -> Result<Response, OutboundError> {
+/// Reads the rest of a response into what is left of the memory. `host` is who sends it.
+pub(super) async fn read(
+    response: http::Response<Incoming>,
+    host: &str,
+    memory: &Memory,
+) -> Result<Response, OutboundError> {
     let (mut head, mut body) = response.into_parts();
     let is_gzip = is_gzip(&head.headers);
-    let mut sink = if is_gzip { Sink::gzip() } else { Sink::plain() };
+    let mut sink = match is_gzip {
+        true => Sink::gzip(memory.account()),
+        false => Sink::Plain(Capped::new(memory.account())),
+    };
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| OutboundError::Unreachable {
             host: host.to_owned(),
@@ -56,17 +64,38 @@ enum Sink {
 }
 
 /// Bytes up to the limit.
-#[derive(Default)]
 struct Capped {
     bytes: Vec<u8>,
-    is_full: bool,
+    account: Account,
+    end: Option<End>,
+}
+
+/// Why no further bytes are taken.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    TooLarge,
+    NoRoom,
+}
+
+impl Capped {
+    fn new(account: Account) -> Self {
+        Self {
+            bytes: Vec::new(),
+            account,
+            end: None,
+        }
+    }
 }
 
 impl Write for Capped {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.bytes.len() + bytes.len() > MAX_BODY_BYTES {
-            self.is_full = true;
+            self.end = Some(End::TooLarge);
             return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        if !self.account.take(bytes.len()) {
+            self.end = Some(End::NoRoom);
+            return Err(io::ErrorKind::OutOfMemory.into());
         }
         self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -78,13 +107,9 @@ impl Write for Capped {
 }
 
 impl Sink {
-    fn plain() -> Self {
-        Self::Plain(Capped::default())
-    }
-
-    fn gzip() -> Self {
+    fn gzip(account: Account) -> Self {
         Self::Gzip {
-            decoder: Box::new(MultiGzDecoder::new(Capped::default())),
+            decoder: Box::new(MultiGzDecoder::new(Capped::new(account))),
             is_empty: true,
         }
     }
@@ -109,7 +134,7 @@ impl Sink {
         {
             return Err(self.refusal(host));
         }
-        Ok(std::mem::take(self.capped()).bytes.into())
+        Ok(std::mem::take(&mut self.capped().bytes).into())
     }
 
     fn capped(&mut self) -> &mut Capped {
@@ -120,9 +145,10 @@ impl Sink {
     }
 
     fn refusal(&mut self, host: &str) -> OutboundError {
-        match self.capped().is_full {
-            true => OutboundError::TooLarge,
-            false => OutboundError::BadAnswer {
+        match self.capped().end {
+            Some(End::TooLarge) => OutboundError::TooLarge,
+            Some(End::NoRoom) => OutboundError::NoRoom,
+            None => OutboundError::BadAnswer {
                 host: host.to_owned(),
                 why: "its gzip encoding is damaged".to_owned(),
             },

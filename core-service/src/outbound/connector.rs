@@ -1,11 +1,10 @@
-//! Opens connections, to addresses that may be reached only.
+//! Connections as the HTTP client needs them: HTTP/2 where the other side speaks it.
 
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use http::Uri;
 use http::uri::Scheme;
@@ -13,128 +12,71 @@ use hyper::rt::ReadBufCursor;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::address::AddressRules;
+use super::dialer::{CONNECT_TIMEOUT, DialError, Dialer};
 
-/// How long looking up, connecting and the TLS handshake may take together.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const HTTP_2: &[u8] = b"h2";
 const HTTP_1: &[u8] = b"http/1.1";
-
-/// Why there is no connection.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ConnectError {
-    /// None of the host's addresses may be reached.
-    #[error("its address is not allowed")]
-    Blocked,
-    /// The name leads nowhere.
-    #[error("its name cannot be looked up")]
-    Name(#[source] io::Error),
-    /// The connection is refused or breaks.
-    #[error("{0}")]
-    Refused(#[source] io::Error),
-    /// The other side does not prove who it is.
-    #[error("TLS failed: {0}")]
-    Tls(#[source] io::Error),
-    /// TLS cannot be set up here.
-    #[error("TLS is not available")]
-    NoTls,
-    /// Nothing happens.
-    #[error("connecting took longer than {} s", CONNECT_TIMEOUT.as_secs())]
-    Timeout,
-}
 
 /// Opens connections. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Connector {
-    rules: AddressRules,
+    dialer: Dialer,
     /// Nothing when the TLS library cannot be set up.
     tls: Option<Arc<ClientConfig>>,
 }
 
-/// The certificates that the operating system trusts.
-pub(super) fn native_roots() -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    let found = rustls_native_certs::load_native_certs();
-    let (usable, _) = roots.add_parsable_certificates(found.certs);
-    if usable == 0 {
-        tracing::warn!("the operating system has no trusted certificates: requests over https will fail");
-    }
-    roots
-}
-
 impl Connector {
-    pub(super) fn new(rules: AddressRules, roots: RootCertStore) -> Self {
-        let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
-        let tls = builder.with_safe_default_protocol_versions().ok().map(|builder| {
-            let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    pub(super) fn new(dialer: Dialer) -> Self {
+        let tls = dialer.tls_config(None).ok().map(|mut config| {
             config.alpn_protocols = vec![HTTP_2.to_vec(), HTTP_1.to_vec()];
             Arc::new(config)
         });
-        Self { rules, tls }
+        Self { dialer, tls }
     }
 
-    async fn connect(self, uri: Uri) -> Result<Stream, ConnectError> {
+    async fn connect(self, uri: Uri) -> Result<Stream, DialError> {
         let is_tls = uri.scheme() == Some(&Scheme::HTTPS);
+        #[cfg(test)]
+        let is_tls = is_tls && self.dialer.stand_in.is_none();
         let host = uri.host().unwrap_or_default();
         let host = host
             .strip_prefix('[')
             .and_then(|host| host.strip_suffix(']'))
             .unwrap_or(host);
         let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
-        let stream = self.open(host, port).await?;
+        let stream = self.dialer.tcp(host, port).await?;
         if !is_tls {
             return Ok(Stream::new(stream, false));
         }
-        let config = self.tls.ok_or(ConnectError::NoTls)?;
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|error| ConnectError::Tls(io::Error::other(error)))?;
+        let config = self.tls.ok_or(DialError::NoTls)?;
+        let name =
+            ServerName::try_from(host.to_owned()).map_err(|error| DialError::Tls(io::Error::other(error)))?;
         let stream = TlsConnector::from(config)
             .connect(name, stream)
             .await
-            .map_err(ConnectError::Tls)?;
+            .map_err(DialError::Tls)?;
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP_2);
         Ok(Stream::new(stream, is_http2))
-    }
-
-    /// A connection to the first of the host's addresses that may be reached and answers.
-    async fn open(&self, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
-        let found = lookup_host((host, port)).await.map_err(ConnectError::Name)?;
-        let addresses: Vec<_> = found.filter(|address| self.rules.permit(address.ip())).collect();
-        let share = CONNECT_TIMEOUT / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
-        let mut failure = ConnectError::Blocked;
-        for address in addresses {
-            match timeout(share, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) => {
-                    stream.set_nodelay(true).map_err(ConnectError::Refused)?;
-                    return Ok(stream);
-                }
-                Ok(Err(error)) => failure = ConnectError::Refused(error),
-                Err(_elapsed) => failure = ConnectError::Timeout,
-            }
-        }
-        Err(failure)
     }
 }
 
 impl tower::Service<Uri> for Connector {
     type Response = Stream;
-    type Error = ConnectError;
-    type Future = Pin<Box<dyn Future<Output = Result<Stream, ConnectError>> + Send>>;
+    type Error = DialError;
+    type Future = Pin<Box<dyn Future<Output = Result<Stream, DialError>> + Send>>;
 
-    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), DialError>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let connecting = timeout(CONNECT_TIMEOUT, self.clone().connect(uri));
-        Box::pin(async { connecting.await.unwrap_or(Err(ConnectError::Timeout)) })
+        Box::pin(async { connecting.await.unwrap_or(Err(DialError::Timeout)) })
     }
 }
 

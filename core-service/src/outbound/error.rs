@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::connector::ConnectError;
+use super::dialer::DialError;
 use super::{MAX_BODY_BYTES, MAX_REDIRECTS};
 
 /// Why there is no response. Told to users: it names hosts, and never a query, a header or a private address.
@@ -30,6 +30,9 @@ pub enum OutboundError {
     /// The body goes on and on.
     #[error("the answer is larger than {} MiB", MAX_BODY_BYTES / 1024 / 1024)]
     TooLarge,
+    /// The answers to other requests fill the memory that there is for them.
+    #[error("there is no memory for the answer now, try again later")]
+    NoRoom,
     /// One redirect leads to another.
     #[error("there were more than {MAX_REDIRECTS} redirects")]
     TooManyRedirects,
@@ -48,7 +51,7 @@ impl OutboundError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Blocked(_) => "HTTP_BLOCKED",
-            Self::Unreachable { .. } | Self::Timeout(_) => "HTTP_UNREACHABLE",
+            Self::Unreachable { .. } | Self::Timeout(_) | Self::NoRoom => "HTTP_UNREACHABLE",
             Self::Invalid(_) | Self::TooLarge | Self::TooManyRedirects | Self::BadAnswer { .. } => {
                 "HTTP_ERROR"
             }
@@ -57,7 +60,7 @@ impl OutboundError {
 
     /// Whether the same request may be answered later.
     pub fn is_temporary(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::Timeout(_))
+        matches!(self, Self::Unreachable { .. } | Self::Timeout(_) | Self::NoRoom)
     }
 
     /// What became of a request that got no response.
@@ -69,11 +72,9 @@ impl OutboundError {
             causes.push(cause);
             next = cause.source();
         }
-        let connecting = causes
-            .iter()
-            .find_map(|cause| cause.downcast_ref::<ConnectError>());
+        let connecting = causes.iter().find_map(|cause| cause.downcast_ref::<DialError>());
         match connecting {
-            Some(ConnectError::Blocked) => Self::Blocked(host),
+            Some(DialError::Blocked) => Self::Blocked(host),
             Some(error) => Self::Unreachable {
                 host,
                 why: error.to_string(),

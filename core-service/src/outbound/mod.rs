@@ -1,4 +1,5 @@
-//! The one HTTP client, for all requests that leave the service on behalf of its users.
+//! The one HTTP client, for all requests that leave the service on behalf of its users, and the one dialer below it, which
+//! also opens the connections of drivers for other protocols (`native`).
 //!
 //! Those requests go where users say, so they must not reach what only this machine can reach. The check is made where
 //! a connection is opened, on the address that it is opened to: a name, a literal, a redirect and a name that suddenly
@@ -13,7 +14,9 @@
 mod address;
 mod body;
 mod connector;
+mod dialer;
 mod error;
+mod memory;
 mod redirect;
 
 use std::sync::Arc;
@@ -27,12 +30,15 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use ipnet::IpNet;
+use tokio_rustls::rustls::pki_types::CertificateDer;
 use url::Url;
 
 pub use address::{AddressRules, network};
+pub use dialer::{CONNECT_TIMEOUT, DialError, Dialer, is_distrust};
 pub use error::OutboundError;
 
 use self::connector::Connector;
+use self::memory::Memory;
 use self::redirect::Hop;
 use crate::secret::Secret;
 
@@ -52,6 +58,8 @@ const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 #[derive(Clone)]
 pub struct Outbound {
     client: Client<Connector, Full<Bytes>>,
+    memory: Memory,
+    dialer: Dialer,
 }
 
 /// A request to be sent.
@@ -109,35 +117,77 @@ impl Request {
 }
 
 impl Secrets {
-    /// A URL with what belongs into it.
+    /// A URL with what belongs into it, in the place of parameters of the same name: a link that the service made may have
+    /// a key from before.
     pub fn join(&self, mut url: Url) -> Url {
         if let Some(prefix) = &self.path {
             let path = format!("{}{}", prefix.expose(), url.path());
             url.set_path(&path);
         }
-        for (name, value) in &self.query {
-            if !url.query_pairs().any(|(given, _)| given == *name) {
-                url.query_pairs_mut().append_pair(name, value.expose());
-            }
+        if self.query.is_empty() {
+            return url;
         }
+        let is_secret = |name: &str| self.query.iter().any(|(secret, _)| secret == name);
+        if url.query_pairs().any(|(name, _)| is_secret(&name)) {
+            without_parameters(&mut url, |name, _| is_secret(name));
+        }
+        let secrets = self.query.iter().map(|(name, value)| (name, value.expose()));
+        url.query_pairs_mut().extend_pairs(secrets);
         url
     }
+
+    /// Whether a URL's path begins with what would be put before it.
+    pub fn has_path_of(&self, url: &Url) -> bool {
+        let Some(prefix) = &self.path else { return false };
+        let mut beginning = url.clone();
+        beginning.set_path(prefix.expose());
+        let rest = url.path().strip_prefix(beginning.path());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+/// Takes parameters out of a URL's query.
+fn without_parameters(url: &mut Url, unwanted: impl Fn(&str, &str) -> bool) {
+    let kept: Vec<(String, String)> = url
+        .query_pairs()
+        .filter(|(name, value)| !unwanted(name, value))
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+        .collect();
+    url.query_pairs_mut().clear().extend_pairs(kept);
 }
 
 impl Outbound {
     /// A client that may also reach these networks although they are private.
     pub fn new(allowed: &[IpNet]) -> Self {
-        Self::with_roots(allowed, connector::native_roots())
+        Self::trusting(allowed, dialer::native_certificates())
     }
 
-    fn with_roots(allowed: &[IpNet], roots: tokio_rustls::rustls::RootCertStore) -> Self {
-        let connector = Connector::new(AddressRules::new(allowed), roots);
+    fn trusting(allowed: &[IpNet], trusted: Vec<CertificateDer<'static>>) -> Self {
+        Self::over(Dialer::new(AddressRules::new(allowed), trusted))
+    }
+
+    /// A client for which one address stands in for every host, without encryption.
+    #[cfg(test)]
+    pub fn standing_in(address: std::net::SocketAddr) -> Self {
+        Self::over(Dialer::standing_in(address))
+    }
+
+    fn over(dialer: Dialer) -> Self {
         let client = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(KEEP_IDLE)
             .pool_max_idle_per_host(MOST_IDLE_PER_HOST)
             .pool_timer(TokioTimer::new())
-            .build(connector);
-        Self { client }
+            .build(Connector::new(dialer.clone()));
+        Self {
+            client,
+            memory: Memory::new(memory::MOST_BYTES),
+            dialer,
+        }
+    }
+
+    /// Opens connections for what is no HTTP, to addresses that requests may go to as well.
+    pub fn dialer(&self) -> Dialer {
+        self.dialer.clone()
     }
 
     /// Sends a request and reads the whole response. Dropping the future gives the request up.
@@ -157,7 +207,7 @@ impl Outbound {
             let response = self.exchange(&hop).await?;
             match hop.redirected(&response)? {
                 Some(next) => hop = next,
-                None => return body::read(response, hop.host()).await,
+                None => return body::read(response, hop.host(), &self.memory).await,
             }
         }
         Err(OutboundError::TooManyRedirects)

@@ -8,7 +8,7 @@ use http::header::{
 use http::{Method, StatusCode};
 use url::{Origin, Url};
 
-use super::{OutboundError, Request, Secrets};
+use super::{OutboundError, Request, Secrets, without_parameters};
 
 /// One request of perhaps several.
 pub(super) struct Hop {
@@ -118,15 +118,9 @@ fn checked(url: Url) -> Result<Url, String> {
 /// Takes out of a URL what the other side copied into it.
 fn without_secrets(url: &mut Url, secrets: &Secrets) {
     let is_secret = |value: &str| secrets.query.iter().any(|(_, secret)| secret.expose() == value);
-    if !url.query_pairs().any(|(_, value)| is_secret(&value)) {
-        return;
+    if url.query_pairs().any(|(_, value)| is_secret(&value)) {
+        without_parameters(url, |_, value| is_secret(value));
     }
-    let kept: Vec<(String, String)> = url
-        .query_pairs()
-        .filter(|(_, value)| !is_secret(value))
-        .map(|(name, value)| (name.into_owned(), value.into_owned()))
-        .collect();
-    url.query_pairs_mut().clear().extend_pairs(kept);
 }
 
 /// As browsers do it: 303 always asks for a GET, 301 and 302 make one of a POST.

@@ -13,10 +13,10 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 use super::*;
 
@@ -24,7 +24,7 @@ use super::*;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn client() -> Outbound {
-    Outbound::with_roots(&[network("127.0.0.1").unwrap()], RootCertStore::empty())
+    Outbound::trusting(&[network("127.0.0.1").unwrap()], Vec::new())
 }
 
 fn get(url: &str) -> Request {
@@ -103,6 +103,21 @@ async fn a_plain_answer_comes_whole() {
 }
 
 #[tokio::test]
+async fn an_answer_without_room_is_given_up_for_now() {
+    let (address, _heads) = server(answer("200 OK", &[0; 40_000])).await;
+    let mut client = client();
+    client.memory = Memory::new(32 * 1024);
+    let refused = client.send(get(&format!("http://{address}/"))).await;
+    let error = refused.err().unwrap();
+    assert!(matches!(error, OutboundError::NoRoom) && error.is_temporary());
+    client.memory = Memory::new(64 * 1024);
+    for _ in 0..3 {
+        let response = client.send(get(&format!("http://{address}/"))).await.unwrap();
+        assert_eq!(response.body.len(), 40_000, "what was read takes no room");
+    }
+}
+
+#[tokio::test]
 async fn connections_are_used_again() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -127,7 +142,7 @@ async fn connections_are_used_again() {
 async fn addresses_are_checked_however_they_are_written() {
     let (address, mut heads) = server(answer("200 OK", b"")).await;
     let port = address.port();
-    let shut = Outbound::with_roots(&[], RootCertStore::empty());
+    let shut = Outbound::trusting(&[], Vec::new());
     for host in [
         "127.0.0.1",
         "localhost",
@@ -417,9 +432,7 @@ async fn only_trusted_servers_are_talked_to() {
         matches!(error, OutboundError::Unreachable { .. }) && error.to_string().contains("TLS"),
         "{error}"
     );
-    let mut roots = RootCertStore::empty();
-    roots.add(certificate).unwrap();
-    let trusting = Outbound::with_roots(&[network("127.0.0.1").unwrap()], roots);
+    let trusting = Outbound::trusting(&[network("127.0.0.1").unwrap()], vec![certificate]);
     assert_eq!(trusting.send(get(&url)).await.unwrap().body, "safe");
 }
 

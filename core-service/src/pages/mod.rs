@@ -13,8 +13,8 @@ pub use token::Token;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::{Extension, Router};
+use url::Url;
 
-use crate::credentials::Credentials;
 use crate::people::People;
 use crate::store::Store;
 
@@ -23,10 +23,10 @@ use crate::store::Store;
 pub struct NoPage;
 
 /// All pages.
-pub fn router(store: &Store, credentials: &Credentials, people: &People) -> Router {
+pub fn router(store: &Store, connections: connect::Desk, people: &People) -> Router {
     Router::new()
         .merge(invitation::router(store.clone()))
-        .merge(connect::router(store.clone(), credentials.clone()))
+        .merge(connect::router(connections))
         .merge(answer::router(people.clone()))
         .method_not_allowed_fallback(async || (StatusCode::METHOD_NOT_ALLOWED, Extension(NoPage)))
         .fallback(async || (StatusCode::NOT_FOUND, Extension(NoPage)))
@@ -38,11 +38,26 @@ const STYLE: &str = "body{font:1.125rem/1.5 system-ui,sans-serif;max-width:32rem
 
 /// A whole page. `title` is text; `body` is HTML, in which every text is [`escaped`].
 fn page(status: StatusCode, title: &str, body: &str) -> Response {
+    page_with(status, title, "", body)
+}
+
+/// A page that leads to another site by itself, and by a link where browsers are told not to.
+///
+/// Not a redirect: after a form, browsers follow those only to sites that the form's page names, with all that come after.
+fn leading(title: &str, there: &Url) -> Response {
+    let there = escaped(there.as_str());
+    let head = format!("<meta http-equiv=\"refresh\" content=\"0;url={there}\">\n");
+    let body = format!("<p><a href=\"{there}\">{}</a></p>", escaped(title));
+    page_with(StatusCode::OK, title, &head, &body)
+}
+
+/// A whole page with more in its head, which is HTML too.
+fn page_with(status: StatusCode, title: &str, head: &str, body: &str) -> Response {
     let title = escaped(title);
     let html = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n\
+         <title>{title}</title>\n{head}<style>{STYLE}</style>\n</head>\n\
          <body>\n<main>\n<h1>{title}</h1>\n{body}\n</main>\n</body>\n</html>\n"
     );
     let headers = [

@@ -10,8 +10,10 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep};
 
 use super::Shared;
+use super::backlog::Backlog;
 use super::drive::LiveRun;
 use super::lease::Held;
+use super::limits::{Counted, for_claims};
 use super::live::Seat;
 use super::metrics::count;
 use super::request::{Ask, Request};
@@ -54,6 +56,7 @@ impl Shared {
 /// Claims until the process drains.
 pub(super) async fn run(shared: Arc<Shared>) {
     let mut subscription = shared.store.subscribe();
+    let mut backlog = Backlog::default();
     let mut strays = HashSet::new();
     let mut tidy_at = Instant::now() + shared.config.tidy_interval;
     while !shared.is_draining() {
@@ -63,10 +66,12 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 () = shared.drained() => return,
             }
         };
-        let pause = match claim(&shared, &held).await {
-            Ok(next_due) => {
+        // From before the look: what leaves meanwhile makes room, too.
+        let left = shared.live.left();
+        let (pause, is_full) = match claim(&shared, &held, &mut backlog).await {
+            Ok(found) => {
                 shared.recovered();
-                pause(&shared, next_due)
+                (pause(&shared, found), found == Found::NoRoom)
             }
             Err(CommitError::LeaseLost) => {
                 shared.lease_lost(held.generation);
@@ -76,7 +81,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 tracing::warn!(%error, "runs could not be claimed; it will be tried again");
                 // Some may have been, and nobody here knows.
                 tidy_at = Instant::now();
-                shared.config.poll_interval
+                (shared.config.poll_interval, false)
             }
         };
         if Instant::now() >= tidy_at {
@@ -93,6 +98,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
         }
         tokio::select! {
             () = sleep(pause) => {}
+            () = left, if is_full => {}
             () = shared.claims.notified() => {}
             () = work_announced(&mut subscription) => {}
             () = shared.drained() => {}
@@ -100,7 +106,19 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-fn pause(shared: &Shared, next_due: Option<i64>) -> Duration {
+/// What a look leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// Runs that sleep until then, if any.
+    Sleeping(Option<i64>),
+    /// Runs that could go on if there was room for them.
+    NoRoom,
+}
+
+fn pause(shared: &Shared, found: Found) -> Duration {
+    let Found::Sleeping(next_due) = found else {
+        return shared.config.poll_interval;
+    };
     let next_due = shared.alarm.0.load(Relaxed).min(next_due.unwrap_or(i64::MAX));
     let until_due = u64::try_from(next_due.saturating_sub(clock::now_ms())).unwrap_or(0);
     shared.config.poll_interval.min(Duration::from_millis(until_due))
@@ -115,27 +133,39 @@ async fn work_announced(subscription: &mut Subscription) {
     }
 }
 
-/// Claims what there is and hands out signals. Gives when the next sleeping run is due.
-async fn claim(shared: &Arc<Shared>, held: &Held) -> Result<Option<i64>, CommitError> {
-    loop {
-        // The last quarter of the places is for starts.
-        let for_claims = shared.config.live_runs - shared.config.live_runs / 4;
-        let room = for_claims.saturating_sub(shared.live.len());
-        let limit = i64::try_from(room)
-            .unwrap_or(i64::MAX)
-            .min(shared.config.claim_chunk)
-            .min(i64::try_from(TAKEN_UP_AT_ONCE).unwrap_or(i64::MAX));
-        if limit <= 0 || shared.is_draining() {
-            break;
-        }
+/// So many, as the database counts.
+pub(super) fn amount(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// Claims what there is and hands out signals.
+async fn claim(shared: &Arc<Shared>, held: &Held, backlog: &mut Backlog) -> Result<Found, CommitError> {
+    let has_room = claim_runs(shared, held, backlog).await?;
+    try_suspect(shared, held).await?;
+    hand_out_signals(shared, held).await?;
+    shared.alarm.0.store(i64::MAX, Relaxed);
+    Ok(match has_room {
+        true => Found::Sleeping(shared.store.next_due().await?),
+        false => Found::NoRoom,
+    })
+}
+
+/// Claims runs as long as there are some. Says whether there was room for all.
+async fn claim_runs(shared: &Arc<Shared>, held: &Held, backlog: &mut Backlog) -> Result<bool, CommitError> {
+    while !shared.is_draining() {
+        let room = for_claims(shared.config.live_runs).saturating_sub(shared.live.len());
+        let limit = amount(room.min(TAKEN_UP_AT_ONCE)).min(shared.config.claim_chunk);
+        let now = clock::now_ms();
+        let due = match limit {
+            0 => None,
+            _ => backlog.next(shared, now, limit).await?,
+        };
+        let Some(due) = due else { return Ok(false) };
         let wanted = u32::try_from(limit).unwrap_or(u32::MAX);
         let places = Arc::clone(&shared.take_ups).acquire_many_owned(wanted).await;
         let Ok(mut places) = places else { break };
-        let claimed = shared
-            .store
-            .claim_runs(&held.lease, clock::now_ms(), limit)
-            .await?;
-        let was_full = i64::try_from(claimed.len()).unwrap_or(i64::MAX) >= limit;
+        let claimed = shared.store.claim_runs(&held.lease, now, limit, &due).await?;
+        let is_all = !backlog.note(&due, limit, &claimed);
         // Seats first: once a run has one, nobody else writes to the journal that is read for it.
         let mut seated: Vec<Seated> = claimed
             .into_iter()
@@ -148,14 +178,11 @@ async fn claim(shared: &Arc<Shared>, held: &Held) -> Result<Option<i64>, CommitE
         for seated in seated {
             seated.take_up(shared, held);
         }
-        if !was_full {
+        if is_all {
             break;
         }
     }
-    try_suspect(shared, held).await?;
-    hand_out_signals(shared, held).await?;
-    shared.alarm.0.store(i64::MAX, Relaxed);
-    Ok(shared.store.next_due().await?)
+    Ok(true)
 }
 
 /// Reads the journals of seated runs at once. A long one is left for its run to read, and so are all of them when the
@@ -202,6 +229,7 @@ struct Seated {
     run: Run,
     cause: ClaimCause,
     admission: Admission,
+    counted: Counted,
     seat: Result<Seat, mpsc::Sender<Request>>,
     /// Read while it had the seat.
     journal: Option<Vec<Segment>>,
@@ -215,11 +243,13 @@ impl Seated {
             count(&shared.metrics.runs_taken_over);
         }
         let ClaimedRun { run, cause } = claimed;
+        let counted = shared.limits.resume_live(&run.organization_id.as_str().into());
         let seat = shared.live.enter(&run.id.as_str().into());
         Self {
             run,
             cause,
             admission,
+            counted,
             seat,
             journal: None,
         }
@@ -231,6 +261,7 @@ impl Seated {
             run,
             cause,
             admission,
+            counted,
             seat,
             journal,
         } = self;
@@ -240,6 +271,7 @@ impl Seated {
                     let claimed = Claimed {
                         cause,
                         admission,
+                        counted,
                         journal,
                     };
                     LiveRun::take_up(shared, held, seat, run, Reason::Claimed(claimed)).await;
@@ -267,6 +299,7 @@ async fn take_up_next(shared: Arc<Shared>, held: Held, run: Run, cause: ClaimCau
             let claimed = Claimed {
                 cause,
                 admission,
+                counted: shared.limits.resume_live(&run.organization_id.as_str().into()),
                 journal: None,
             };
             LiveRun::take_up(shared, held, seat, *run, Reason::Claimed(claimed)).await;

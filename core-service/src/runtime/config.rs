@@ -19,6 +19,8 @@ pub struct RuntimeConfig {
     pub starts: usize,
     /// Starts of one organization under way at once (48): the others find room without waiting.
     pub starts_per_organization: usize,
+    /// The same while other organizations start runs, too (16): theirs then wait for smaller batches.
+    pub starts_beside_others: usize,
     /// Starts that may wait for their turn (20,000), those of one organization as many as it leaves free; further ones
     /// are refused.
     pub waiting_starts: usize,
@@ -38,10 +40,9 @@ pub struct RuntimeConfig {
     pub compute_ahead: Duration,
     /// Runs claimed in one transaction (128).
     pub claim_chunk: i64,
-    /// A run whose process was lost this often while it was executing is failed (3), if it was on trial the last time.
+    /// A run whose process was lost this often while it was executing is failed (3), if it was on trial the last time;
+    /// three times as often if it was not.
     pub crash_limit: i64,
-    /// The same for a run that was never on trial when that happened (10).
-    pub crashes_in_company: i64,
     /// How long a run is on trial, unless it ends or sleeps before (5 s).
     pub trial: Duration,
     /// How long a cancel waits for the process that drives the run (10 s).
@@ -63,6 +64,7 @@ impl Default for RuntimeConfig {
             batch_bytes: 16 << 20,
             starts: 64,
             starts_per_organization: 48,
+            starts_beside_others: 16,
             waiting_starts: 20_000,
             start_patience: Duration::from_secs(5),
             live_runs: 20_000,
@@ -72,7 +74,6 @@ impl Default for RuntimeConfig {
             compute_ahead: Duration::from_millis(100),
             claim_chunk: 128,
             crash_limit: 3,
-            crashes_in_company: 10,
             trial: Duration::from_secs(5),
             remote_patience: Duration::from_secs(10),
             waiting_callers: 8_192,

@@ -14,7 +14,9 @@ use tokio::time::timeout;
 use super::Shared;
 use super::context::RunContext;
 use super::metrics::count;
+use super::surroundings::Surroundings;
 use crate::nodes::{Executed, Execution, Log};
+use crate::secret::Hide;
 use crate::turns::{Turn, on_behalf_of};
 
 /// The code of failures that are the service's own.
@@ -176,8 +178,13 @@ fn execution(context: &RunContext, execute: Execute) -> Execution {
         started_at_ms: execute.started_at_ms,
         request: execute.request,
         timeout_ms: execute.timeout_ms,
+        hide: hide(Arc::clone(&context.surroundings)),
         log: Log::default(),
     }
+}
+
+fn hide(surroundings: Arc<dyn Surroundings>) -> Hide {
+    Hide::by(move |text| surroundings.mask_text(text))
 }
 
 /// Executes a node in a turn that is there already, or in its own.

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::config::RuntimeConfig;
 use super::pace;
-use crate::turns::{TooManyWait, Turn, Turns};
+use crate::turns::{Share, TooManyWait, Turn, Turns};
 
 pub(super) struct Limits {
     starts: Turns,
@@ -60,13 +60,20 @@ impl Limits {
         Self {
             starts: Turns::new(
                 config.starts,
-                config.starts_per_organization,
+                Share {
+                    alone: config.starts_per_organization,
+                    beside: config.starts_beside_others,
+                },
                 config.waiting_starts,
             ),
             start_patience: config.start_patience,
             // What is executed or takes a step belongs to a run in memory or to a start: there are no more of them.
-            executions: Turns::new(config.executions, config.executions_per_organization, usize::MAX),
-            slow_steps: Turns::new(slow_steps, slow_steps, usize::MAX),
+            executions: Turns::new(
+                config.executions,
+                Share::of_each(config.executions_per_organization),
+                usize::MAX,
+            ),
+            slow_steps: Turns::new(slow_steps, Share::of_each(slow_steps), usize::MAX),
             live: Places::new(config.live_runs),
             waiting: Places::new(config.waiting_callers),
         }
@@ -94,11 +101,23 @@ impl Limits {
         self.live.counted(organization_id)
     }
 
+    /// How many claimed runs an organization may bring into memory, so that it has no more there than it leaves free.
+    pub(super) fn room_for_claims(&self, organization_id: &str) -> usize {
+        let most = for_claims(self.live.most);
+        let taken = self.live.taken();
+        most.saturating_sub(taken.all + taken.of(organization_id)) / 2
+    }
+
     /// A place for a caller who waits for a run, unless too many do.
     pub(super) fn waiting_place(&self, organization_id: &str) -> Option<WaitingPlace> {
         let counted = self.waiting.take(&organization_id.into())?;
         Some(WaitingPlace { _counted: counted })
     }
+}
+
+/// How many of the places in memory claims may fill; the last quarter is for starts.
+pub(super) fn for_claims(live_runs: usize) -> usize {
+    live_runs - live_runs / 4
 }
 
 impl Places {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, mpsc};
 
 use super::request::Request;
@@ -56,6 +57,11 @@ impl LiveRuns {
 
     pub(super) fn len(&self) -> usize {
         self.lock().len()
+    }
+
+    /// Completes when a run leaves from now on.
+    pub(super) fn left(&self) -> Notified<'_> {
+        self.left.notified()
     }
 
     /// Waits until no run is left.

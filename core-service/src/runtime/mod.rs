@@ -24,6 +24,7 @@
 //! Absent on purpose: permissions and billing (services), what nodes do (`nodes`), what starts runs by itself
 //! (`triggers`).
 
+mod backlog;
 mod calls;
 mod claim;
 mod config;

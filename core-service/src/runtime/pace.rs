@@ -61,10 +61,11 @@ fn apart<T>(step: impl FnOnce() -> T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::turns::Share;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn a_slow_plan_waits_for_its_turn_and_holds_up_nobody() {
-        let (pace, turns) = (Pace::default(), Turns::new(1, 1, usize::MAX));
+        let (pace, turns) = (Pace::default(), Turns::new(1, Share::of_each(1), usize::MAX));
         assert!(
             pace.turn(&turns, "org_1").await.is_none(),
             "not known to be slow yet"

@@ -16,6 +16,7 @@ use super::drive::{Arrival, ENGINE_PANICKED, LiveRun, Panicked, Place, Settled, 
 use super::error::PlanError;
 use super::execute::Executions;
 use super::lease::Held;
+use super::limits::Counted;
 use super::live::Seat;
 use super::plans::GraphRef;
 use super::progress::credits;
@@ -43,6 +44,7 @@ pub(super) enum Reason {
 pub(super) struct Claimed {
     pub(super) cause: ClaimCause,
     pub(super) admission: Admission,
+    pub(super) counted: Counted,
     /// Its journal, if it was read already.
     pub(super) journal: Option<Vec<Segment>>,
 }
@@ -82,13 +84,17 @@ impl LiveRun {
             Reason::Claimed(claimed) => (Some(claimed), None),
             Reason::Asked(request) => (None, Some(*request)),
         };
-        let (cause, admission, journal) = match claimed {
+        let (cause, admission, counted, journal) = match claimed {
             Some(Claimed {
                 cause,
                 admission,
+                counted,
                 journal,
-            }) => (Some(cause), admission, journal),
-            None => (None, Admission::Free, None),
+            }) => (Some(cause), admission, counted, journal),
+            None => {
+                let counted = shared.limits.resume_live(&run.organization_id.as_str().into());
+                (None, Admission::Free, counted, None)
+            }
         };
         let (mut place, on_trial) = match admission {
             Admission::Free => (None, None),
@@ -113,7 +119,6 @@ impl LiveRun {
         };
         let (context, state, journal) = loaded;
         let deadly = cause == Some(ClaimCause::TakenOver) && is_deadly(&run, &shared.config, &state);
-        let counted = shared.limits.resume_live(&context.organization_id);
         let mut live = Self {
             shared,
             held,

@@ -15,6 +15,9 @@ use crate::store::Run;
 /// Between two attempts to write that a trial is over.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
+/// How many times as often a process may be lost with a run that was not on trial then.
+const IN_COMPANY: i64 = 3;
+
 /// Held by the run that is tried; the trial is over when it is dropped, if not before.
 pub(super) type OnTrial = oneshot::Sender<()>;
 
@@ -50,6 +53,9 @@ async fn survive(shared: &Shared, held: &Held, run_id: &str) {
 
 /// Whether a run that was taken over is to be failed because it seems to be what its processes died of.
 pub(super) fn is_deadly(run: &Run, config: &RuntimeConfig, state: &RunState) -> bool {
-    let is_guilty = run.on_trial && run.crashes >= config.crash_limit;
-    state.status() == RunStatus::Running && (is_guilty || run.crashes >= config.crashes_in_company)
+    let limit = match run.on_trial {
+        true => config.crash_limit,
+        false => config.crash_limit.saturating_mul(IN_COMPANY),
+    };
+    state.status() == RunStatus::Running && run.crashes >= limit
 }

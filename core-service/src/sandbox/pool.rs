@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::frame;
 use super::message::{Answer, Call, End, Failure, MAX_REQUEST, Outcome, Request};
 use super::process::{Keeper, Worker};
-use crate::turns::{TooManyWait, Turns};
+use crate::turns::{Share, TooManyWait, Turns};
 
 /// How much later than a worker this process notices that a call takes too long.
 const GRACE: Duration = Duration::from_millis(50);
@@ -124,7 +124,11 @@ impl Sandbox {
         };
         let shared = Arc::new(Shared {
             // There are no more callers than executions, steps and trials under way.
-            turns: Turns::new(config.workers, config.workers_per_organization, usize::MAX),
+            turns: Turns::new(
+                config.workers,
+                Share::of_each(config.workers_per_organization),
+                usize::MAX,
+            ),
             config,
             keeper,
             resting: Mutex::new(resting),

@@ -5,6 +5,7 @@
 //! `Serialize`: what holds one cannot be logged or sent by accident.
 
 mod cipher;
+mod hide;
 mod mask;
 mod master;
 mod vault;
@@ -14,6 +15,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+pub use hide::Hide;
 pub use mask::Mask;
 pub use master::MasterKeySource;
 pub use vault::{Place, Vault};

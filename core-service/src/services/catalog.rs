@@ -7,7 +7,7 @@ use contract::v1;
 use engine::graph::NATIVE_APP;
 use engine::kind::{Kinds as _, NodeSpec};
 use engine::params::{FieldSpec, FieldType};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::{Services, graph, page_size, service};
 use crate::auth::Authorized;
@@ -64,7 +64,6 @@ impl Catalog {
         let apps = self.services.apps(caller.organization_id()).await?;
         let app = apps.find(app_id);
         let found = app.and_then(|app| Some((app, app.module(module_id)?)));
-        let found = found.filter(|(_, module)| module.is_offered());
         let (app, module) = found.ok_or_else(|| Error::not_found("module"))?;
         Ok(v1::GetModuleResponse {
             data: Some(module_spec(app, module)?),
@@ -84,15 +83,11 @@ impl Catalog {
     }
 }
 
-/// The modules that nodes can be made of.
-fn offered(app: &App) -> impl Iterator<Item = &Module> {
-    app.modules.iter().filter(|module| module.is_offered())
-}
-
 fn searched_app(app: &App) -> Searched<'_> {
-    let modules: Vec<&Module> = offered(app).collect();
+    let modules = &app.modules;
     Searched {
         names: vec![&app.id, &app.name],
+        purposes: app.categories.iter().map(String::as_str).collect(),
         texts: app.description.iter().map(String::as_str).collect(),
         part_names: modules
             .iter()
@@ -105,6 +100,7 @@ fn searched_app(app: &App) -> Searched<'_> {
 fn searched_kind(spec: &NodeSpec) -> Searched<'_> {
     Searched {
         names: vec![&spec.kind, &spec.label],
+        purposes: Vec::new(),
         texts: vec![&spec.description],
         part_names: Vec::new(),
         part_texts: Vec::new(),
@@ -114,6 +110,7 @@ fn searched_kind(spec: &NodeSpec) -> Searched<'_> {
 fn searched_kinds(specs: &[NodeSpec]) -> Searched<'_> {
     Searched {
         names: vec![NATIVE_APP],
+        purposes: Vec::new(),
         texts: vec![NATIVE_DESCRIPTION],
         part_names: specs
             .iter()
@@ -163,7 +160,7 @@ fn shown_app(app: &App) -> v1::CatalogApp {
         app_id: app.id.clone(),
         name: app.name.clone(),
         description: app.description.clone(),
-        modules: offered(app).map(module).collect(),
+        modules: app.modules.iter().map(module).collect(),
         connections: app.connections.iter().map(connection).collect(),
         rpcs: app.rpcs.iter().map(rpc).collect(),
     }
@@ -195,6 +192,24 @@ fn module_field(field: &Field) -> v1::ModuleField {
     }
 }
 
+/// What the specification's shape of a field has no place for, under its name.
+fn told_of(field: &Field) -> (String, Value) {
+    let mut told = Map::new();
+    if let Some(description) = &field.description {
+        told.insert("description".to_owned(), json!(description));
+    }
+    if !field.choices.is_empty() {
+        told.insert("choices".to_owned(), json!(field.choices));
+    }
+    if let Some(default) = &field.default {
+        told.insert("default".to_owned(), default.clone());
+    }
+    if let Some(rpc) = &field.options {
+        told.insert("options".to_owned(), json!(rpc));
+    }
+    (field.name.clone(), Value::Object(told))
+}
+
 fn module_spec(app: &App, module: &Module) -> Result<v1::ModuleSpec> {
     let connections: Vec<_> = app.connections.iter().map(connection).collect();
     let rpcs: Vec<_> = app.rpcs.iter().map(rpc).collect();
@@ -207,6 +222,7 @@ fn module_spec(app: &App, module: &Module) -> Result<v1::ModuleSpec> {
         "description": module.description,
         "connections": serde_json::to_value(connections).map_err(Error::internal)?,
         "example": module.example,
+        "fields": module.fields.iter().map(told_of).collect::<Map<_, _>>(),
         "rpcs": serde_json::to_value(rpcs).map_err(Error::internal)?,
     });
     let fields = |mappable: bool| {

@@ -35,9 +35,8 @@ pub(super) async fn add(
     };
     let version = services.store.add_manifest(&caller.actor(), &new).await?;
     services.catalog.forget();
-    let modules = app.modules.iter().filter(|module| module.is_offered());
     Ok(v1::CatalogVersion {
-        module_count: i32::try_from(modules.count()).unwrap_or(i32::MAX),
+        module_count: i32::try_from(app.modules.len()).unwrap_or(i32::MAX),
         app_id: app.id,
         version: i32::try_from(version).unwrap_or(i32::MAX),
     })

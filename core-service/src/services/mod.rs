@@ -6,6 +6,7 @@
 
 mod activity;
 mod admin;
+mod app_target;
 mod callable;
 mod catalog;
 mod change;
@@ -40,6 +41,7 @@ use contract::validation::Validate;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
+pub use app_target::AppTargets;
 pub use target::WebhookTargets;
 
 use crate::auth::{Authorized, Gate, KeyHasher};
@@ -47,9 +49,11 @@ use crate::catalog::Catalog;
 use crate::credentials::Credentials;
 use crate::error::{Error, Result};
 use crate::nodes::Registry;
+use crate::nodes::app_caller::AppCaller;
 use crate::nodes::http::HttpCaller;
 use crate::outbound::Outbound;
 use crate::people::People;
+use crate::registrations::Registrations;
 use crate::runtime::Runtime;
 use crate::sandbox::Sandbox;
 use crate::secret::Vault;
@@ -75,8 +79,12 @@ pub struct Services {
     pub outbound: Outbound,
     /// Makes calls as nodes do.
     pub http: HttpCaller,
+    /// Calls apps, those with a driver too.
+    pub app_caller: AppCaller,
     /// What webhooks lead to.
     pub targets: WebhookTargets,
+    /// Makes the registrations of triggers that services call.
+    pub registrations: Registrations,
     /// Seals what is secret.
     pub vault: Vault,
     /// What runs know of variables, told of changes.

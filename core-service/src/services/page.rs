@@ -24,8 +24,14 @@ contract::page_service_methods!(service, Pages);
 
 impl Pages {
     pub(super) fn new(services: &Services) -> Self {
+        let connections = pages::connect::Desk {
+            store: services.store.clone(),
+            credentials: services.credentials.clone(),
+            app_caller: services.app_caller.clone(),
+            base_url: services.base_url.clone(),
+        };
         Self {
-            router: pages::router(&services.store, &services.credentials, &services.people),
+            router: pages::router(&services.store, connections, &services.people),
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use engine::kinds::WebhookSettings;
 
+use super::app_target::{AppTarget, AppTargets};
 use super::graph;
 use super::ingress::Verifier;
 use crate::error::{Error, Result};
@@ -48,15 +49,18 @@ impl Target {
 pub struct WebhookTargets {
     store: Store,
     variables: Variables,
+    apps: AppTargets,
     known: Lookups<String, Option<Arc<Target>>, Error>,
 }
 
 impl WebhookTargets {
-    /// Looks targets up in this store, and the variables that their secrets are made of.
-    pub fn new(store: Store, variables: Variables) -> Self {
+    /// Looks targets up in this store, the variables that their secrets are made of, and what triggers of apps are called
+    /// by.
+    pub fn new(store: Store, variables: Variables, apps: AppTargets) -> Self {
         Self {
             store,
             variables,
+            apps,
             known: Lookups::for_a_while(MOST_TARGETS, BELIEVED),
         }
     }
@@ -64,6 +68,11 @@ impl WebhookTargets {
     /// What a webhook leads to, if there is such a webhook.
     pub(super) async fn find(&self, webhook_id: &str) -> Result<Option<Arc<Target>>> {
         self.known.find(webhook_id, || self.look_up(webhook_id)).await
+    }
+
+    /// What the URL of an app's trigger leads to, if that is of a deployed version.
+    pub(super) async fn find_app(&self, id: &str) -> Result<Option<Arc<AppTarget>>> {
+        self.apps.find(id).await
     }
 
     async fn look_up(&self, webhook_id: &str) -> Result<Option<Arc<Target>>> {
@@ -104,5 +113,6 @@ impl WebhookTargets {
     /// Forgets what was looked up, so that a change made here, to a webhook or a variable, holds at once.
     pub fn forget(&self) {
         self.known.forget();
+        self.apps.forget();
     }
 }

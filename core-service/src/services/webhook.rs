@@ -10,11 +10,10 @@ use super::{Services, given, graph, page_size, service};
 use crate::auth::Authorized;
 use crate::error::{Error, Result};
 use crate::id;
+use crate::registrations::{HOOKS, webhook_of};
 use crate::store::{Mint, NewWebhook, Position, Webhook};
 
 const DEFAULT_PAGE: i64 = 50;
-/// The path below the base URL that webhook ids follow.
-const HOOKS: &str = "/hooks/";
 
 pub(super) struct Webhooks {
     services: Services,
@@ -45,7 +44,7 @@ impl Webhooks {
         let draft = graph::parse(&workflow.draft.graph)?;
         let node = draft.node(node_id).ok_or_else(|| Error::not_found("node"))?;
         if node.kind.as_deref() != Some("webhook_trigger") {
-            return Err(Error::invalid("nodeId", "must name a webhook_trigger node"));
+            return self.of_app(caller.organization_id(), &workflow.id, node).await;
         }
         let new = NewWebhook {
             workflow_id: &workflow.id,
@@ -74,6 +73,34 @@ impl Webhooks {
             url: self.url(&webhook.id),
             webhook_id: webhook.id,
             already_bound,
+        };
+        Ok(v1::MintWebhookResponse { data: Some(data) })
+    }
+
+    /// The URL that a service calls for a trigger of its app, which the deploy has made.
+    async fn of_app(
+        &self,
+        organization_id: &str,
+        workflow_id: &str,
+        node: &Node,
+    ) -> Result<v1::MintWebhookResponse> {
+        let Services {
+            store, registrations, ..
+        } = &self.services;
+        let apps = self.services.apps(organization_id).await?;
+        if webhook_of(node, &apps).is_none() {
+            let message = "must name a webhook_trigger node, or a trigger of an app that its service calls";
+            return Err(Error::invalid("nodeId", message));
+        }
+        let registration = store.registration(organization_id, workflow_id, node.id).await?;
+        let registration = registration.ok_or_else(|| {
+            let message = "names a trigger of an app, which has a URL once its workflow is deployed";
+            Error::invalid("nodeId", message)
+        })?;
+        let data = v1::Webhook {
+            url: registrations.url(&registration.id),
+            webhook_id: registration.id,
+            already_bound: true,
         };
         Ok(v1::MintWebhookResponse { data: Some(data) })
     }

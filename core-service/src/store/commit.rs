@@ -286,7 +286,8 @@ const SET_TIMERS: BatchStatement = BatchStatement {
         ("due_at", Kind::Integer),
         ("kind", Kind::Text),
     ],
-    tail: "INSERT INTO timers (run_id, key, due_at, kind) SELECT v.* FROM v WHERE TRUE
+    tail: "INSERT INTO timers (run_id, key, due_at, kind, organization_id)
+           SELECT v.run_id, v.key, v.due_at, v.kind, r.organization_id FROM v JOIN runs r ON r.id = v.run_id WHERE TRUE
            ON CONFLICT (run_id, key) DO UPDATE SET due_at = excluded.due_at, kind = excluded.kind",
 };
 

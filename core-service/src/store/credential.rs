@@ -4,9 +4,11 @@
 use sqlx::AssertSqlSafe;
 
 use super::activity::{Actor, Entry, record};
+use super::consent;
 use super::database::Session;
 use super::folder::require_folder;
 use super::team::require_team;
+use super::token::{self, NewToken};
 use super::value::{Row, Value, values, words};
 use super::workflow::assign;
 use super::{Store, StoreError};
@@ -305,6 +307,8 @@ impl Store {
                 &values![credential_id, clock::now_ms(), b"".as_slice()],
             )
             .await?;
+        token::forget(&mut transaction, credential_id).await?;
+        consent::forget(&mut transaction, credential_id).await?;
         record_credential(&mut transaction, actor, &credential, "credential.deleted", &[]).await?;
         transaction.commit().await
     }
@@ -325,13 +329,7 @@ impl Store {
         let mut credential = load(&mut transaction, organization_id, credential_id, lock).await?;
         let changed = status.filter(|status| *status != credential.status);
         if let Some(status) = changed {
-            credential.touch();
-            transaction
-                .execute(
-                    "UPDATE credentials SET status = $2, updated_at = $3 WHERE id = $1",
-                    &values![credential_id, status.as_word(), credential.updated_at],
-                )
-                .await?;
+            set_status(&mut transaction, &mut credential, status).await?;
         }
         let fields: &[&str] = if changed.is_some() { &["status"] } else { &[] };
         record_credential(
@@ -354,7 +352,8 @@ impl Store {
         load_linked(&mut session, token_hash, "").await
     }
 
-    /// Lets a person finish a credential by its link, once; `false` when that is over.
+    /// Lets a person finish a credential by its link, once, with the token that it fetched if it fetches one; `false` when
+    /// that is over.
     ///
     /// # Errors
     /// When the database fails.
@@ -363,6 +362,7 @@ impl Store {
         actor: &Actor,
         token_hash: &[u8],
         data: &[u8],
+        token: Option<&NewToken<'_>>,
     ) -> Result<bool, StoreError> {
         let mut transaction = self.database.write().await?;
         let lock = transaction.dialect().for_update();
@@ -383,6 +383,9 @@ impl Store {
                 ],
             )
             .await?;
+        if let Some(token) = token {
+            token::write(&mut transaction, &credential.id, token).await?;
+        }
         let fields = &["status", "data"];
         record_credential(
             &mut transaction,
@@ -397,7 +400,34 @@ impl Store {
     }
 }
 
-async fn load(
+/// The credential with this id, whoever's it is: for what names it without an organization.
+pub(super) async fn load_any(
+    session: &mut Session,
+    credential_id: &str,
+) -> Result<Option<Credential>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM credentials WHERE id = $1 AND deleted_at IS NULL");
+    let row = session.row(AssertSqlSafe(sql), &values![credential_id]).await?;
+    row.as_ref().map(Credential::from_row).transpose()
+}
+
+/// Gives a credential another status.
+pub(super) async fn set_status(
+    session: &mut Session,
+    credential: &mut Credential,
+    status: CredentialStatus,
+) -> Result<(), StoreError> {
+    credential.touch();
+    let row = values![&credential.id, status.as_word(), credential.updated_at];
+    session
+        .execute(
+            "UPDATE credentials SET status = $2, updated_at = $3 WHERE id = $1",
+            &row,
+        )
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn load(
     session: &mut Session,
     organization_id: &str,
     credential_id: &str,

@@ -26,7 +26,7 @@ use super::batch::bind_arrays;
 use super::dialect::{BatchStatement, Dialect};
 use super::value::{Row, Value};
 use crate::failpoint::{self, Boundary, Side};
-use crate::turns::{Turn, Turns};
+use crate::turns::{Share, Turn, Turns};
 
 /// One of the two databases, open.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ const MOST_WAITING: usize = 16_384;
 impl Lines {
     /// Before so many connections that read and so many that write.
     pub(super) fn new(reads: u32, writes: u32) -> Self {
-        let turns = |most: u32| Turns::new(most as usize, most as usize, MOST_WAITING);
+        let turns = |most: u32| Turns::new(most as usize, Share::of_each(most as usize), MOST_WAITING);
         Self {
             reads: turns(reads),
             writes: turns(writes),

@@ -9,6 +9,7 @@ use super::graph::insert_graph;
 use super::organization::{ORGANIZATION_COLUMNS, Organization};
 use super::plan::PLAN_COLUMNS;
 use super::poll::{NewPoll, write_polls};
+use super::registration::{NewRegistration, write_registrations};
 use super::schedule::{self, Plan};
 use super::value::{Row, values};
 use super::workflow::{Workflow, load_for_update, record_workflow, write};
@@ -27,7 +28,7 @@ pub struct Deployment {
 }
 
 /// A deployment to be made.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct NewDeployment<'a> {
     /// The `updated_at` of the draft that was frozen.
     pub expected_updated_at: i64,
@@ -37,6 +38,8 @@ pub struct NewDeployment<'a> {
     pub error_triggers: &'a [ErrorTrigger],
     /// The triggers in it that poll.
     pub polls: &'a [NewPoll],
+    /// The triggers in it that services call.
+    pub registrations: &'a [NewRegistration],
 }
 
 /// What came of a deploy.
@@ -172,6 +175,8 @@ impl Store {
         write(&mut transaction, &workflow, set, &more).await?;
         write_error_triggers(&mut transaction, organization_id, workflow_id, new.error_triggers).await?;
         write_polls(&mut transaction, workflow_id, workflow.active, new.polls).await?;
+        let place = (organization_id, workflow_id, workflow.name.as_str());
+        write_registrations(&mut transaction, place, workflow.active, new.registrations).await?;
         record_workflow(&mut transaction, actor, &workflow, "workflow.deployed", &[]).await?;
         let before = Plan::of(&workflow);
         workflow.deployment = Some(deployment.clone());
@@ -181,6 +186,7 @@ impl Store {
         if !new.polls.is_empty() {
             self.announce_polls().await;
         }
+        self.announce_registrations().await;
         Ok(Deploy::Deployed(deployment))
     }
 
@@ -203,12 +209,15 @@ impl Store {
         write(&mut transaction, &workflow, set, &[]).await?;
         write_error_triggers(&mut transaction, organization_id, workflow_id, &[]).await?;
         write_polls(&mut transaction, workflow_id, false, &[]).await?;
+        let place = (organization_id, workflow_id, workflow.name.as_str());
+        write_registrations(&mut transaction, place, false, &[]).await?;
         record_workflow(&mut transaction, actor, &workflow, "workflow.undeployed", &[]).await?;
         let before = Plan::of(&workflow);
         workflow.deployment = None;
         let rescheduled = schedule::follow(&mut transaction, &workflow, &before).await?;
         transaction.commit().await?;
         self.announce_schedules(rescheduled).await;
+        self.announce_registrations().await;
         Ok(())
     }
 }

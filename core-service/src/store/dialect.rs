@@ -51,6 +51,15 @@ impl Dialect {
         }
     }
 
+    /// A run's id, compared and sorted as the indexes of a workflow's runs sort it.
+    pub(super) const fn run_id_in_lists(self) -> &'static str {
+        match self {
+            Self::Sqlite => "id",
+            // Migration 20 says why.
+            Self::Postgres => "id COLLATE \"POSIX\"",
+        }
+    }
+
     /// A condition's right side: equal to one of the texts of parameter `$number`.
     pub(super) fn one_of(self, number: usize) -> String {
         match self {

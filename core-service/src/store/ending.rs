@@ -12,6 +12,7 @@ use super::deployment::{LIVE_TABLES, LiveWorkflow, live_columns};
 use super::dialect::{BatchStatement, Kind};
 use super::run_batch::{CreateOutcome, NewRun, RunChange};
 use super::value::{Row, Value, values};
+use super::wake::NextWake;
 use super::{Store, StoreError};
 use crate::failpoint::Boundary;
 
@@ -182,15 +183,12 @@ impl Ending {
 }
 
 impl Store {
-    /// Whether there is an end that nobody deals with.
+    /// When the next end has to be dealt with, if any.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn has_endings(&self) -> Result<bool, StoreError> {
-        let mut session = self.database.read().await?;
-        let clock = session.dialect().clock_ms();
-        let sql = format!("SELECT 1 FROM endings WHERE wake_at <= {clock} LIMIT 1");
-        Ok(session.row(AssertSqlSafe(sql), &[]).await?.is_some())
+    pub async fn next_ending(&self) -> Result<Option<NextWake>, StoreError> {
+        NextWake::earliest(&self.database, "endings r").await
     }
 
     /// Gives up to `limit` ends that nobody deals with. Others are not given them for `claim_ms` milliseconds.

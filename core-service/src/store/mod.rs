@@ -9,7 +9,9 @@ mod activity;
 mod api_key;
 mod backup;
 mod batch;
+mod claim;
 mod commit;
+mod consent;
 mod credential;
 mod credit;
 mod database;
@@ -36,6 +38,8 @@ mod payload;
 mod plan;
 mod poll;
 mod process;
+mod registration;
+mod registration_told;
 mod retention;
 mod run;
 mod run_batch;
@@ -50,9 +54,11 @@ mod table;
 mod tag;
 mod team;
 mod timer;
+mod token;
 mod value;
 mod variable;
 mod version;
+mod wake;
 mod webhook;
 mod workflow;
 mod workflow_list;
@@ -61,7 +67,9 @@ mod wrapped_key;
 pub use activity::{Activity, ActivityFilter, Actor};
 pub use api_key::{ApiKey, Authentication, NewApiKey};
 pub use backup::{BackupProgress, back_up};
+pub use claim::{ClaimCause, ClaimOne, ClaimedRun, Due, Share};
 pub use commit::CommitError;
+pub use consent::{ConsentRequest, NewConsentRequest};
 pub use credential::{Credential, CredentialChange, CredentialStatus, NewCredential, NewLink};
 pub use deployment::{Deploy, Deployment, LiveWorkflow, NewDeployment};
 pub use effect::Effect;
@@ -83,14 +91,18 @@ pub use page::Position;
 pub use payload::Payload;
 pub use plan::Plan;
 pub use poll::{DuePoll, NewPoll, Polled};
-pub use process::{ClaimCause, ClaimOne, ClaimedRun, Lease};
+pub use process::Lease;
+pub use registration::{
+    LONGEST_CLAIM_MS, NewRegistration, Registration, RegistrationStatus, RegistrationTarget,
+};
+pub use registration_told::{DueRegistration, Told};
 pub use retention::{RetentionRule, Swept};
 pub use run::{Run, RunStatus};
 pub use run_batch::{
     BatchOutcome, ChangeOutcome, CreateOutcome, Driver, IdempotencyKey, NewRun, RunActivity, RunBatch,
     RunChange, RunSummary, Segment, SignalDone,
 };
-pub use schedule::{DueSchedule, NextWake, Pass, Tick};
+pub use schedule::{DueSchedule, Pass, Tick};
 pub use signal::Signal;
 pub use structure::{NewStructure, Structure, StructureChange, StructureCreated};
 pub use table::{
@@ -99,8 +111,10 @@ pub use table::{
 pub use tag::Tag;
 pub use team::Team;
 pub use timer::Timer;
+pub use token::{LeaseToken, NewToken, Token, TokenFailure, TokenFailureKind, TokenLease};
 pub use variable::{NewVariable, Variable, VariableWrite};
 pub use version::Version;
+pub use wake::NextWake;
 pub use webhook::{Binding, Mint, NewWebhook, Webhook, WebhookTarget};
 pub use workflow::{Delete, Draft, NewWorkflow, Save, Workflow, WorkflowChange};
 pub use workflow_list::{Sort, SortBy, StatusFilter, TagFilter, WorkflowFilter, WorkflowSummary};

@@ -23,18 +23,24 @@ words! {
         Schedules = "switchyard_schedules",
         /// Triggers that poll have changed.
         Polls = "switchyard_polls",
+        /// Triggers that services call have changed.
+        Registrations = "switchyard_registrations",
         /// Runs have ended that somebody has to be told of.
         Endings = "switchyard_endings",
+        /// The token of the credential that the payload names has been fetched, or could not be.
+        Tokens = "switchyard_tokens",
     }
 }
 
-const TOPICS: [Topic; 6] = [
+const TOPICS: [Topic; 8] = [
     Topic::Ready,
     Topic::Signal,
     Topic::Changed,
     Topic::Schedules,
     Topic::Polls,
+    Topic::Registrations,
     Topic::Endings,
+    Topic::Tokens,
 ];
 
 /// A wake-up.

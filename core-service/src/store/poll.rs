@@ -9,8 +9,8 @@ use sqlx::AssertSqlSafe;
 use super::activity::{Actor, Entry, record};
 use super::database::Session;
 use super::deployment::{LIVE_TABLES, LiveWorkflow, live_columns};
-use super::schedule::NextWake;
 use super::value::{Row, Value, values};
+use super::wake::NextWake;
 use super::{Store, StoreError, Topic};
 
 /// A trigger of a version to be deployed.
@@ -119,19 +119,7 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn next_poll(&self) -> Result<Option<NextWake>, StoreError> {
-        let mut session = self.database.read().await?;
-        let clock = session.dialect().clock_ms();
-        let sql = format!(
-            "SELECT wake_at, {clock} AS now FROM polls WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1"
-        );
-        let row = session.row(AssertSqlSafe(sql), &[]).await?;
-        let next = |row: Row| {
-            Ok(NextWake {
-                wake_at: row.get("wake_at")?,
-                now: row.get("now")?,
-            })
-        };
-        row.map(next).transpose()
+        NextWake::earliest(&self.database, "polls r WHERE r.wake_at IS NOT NULL").await
     }
 
     /// Gives up to `limit` triggers whose time has come, those that waited longest first. Others are not given them for

@@ -1,4 +1,4 @@
-//! Running servers, their leases, and who drives which run.
+//! Running servers and their leases.
 //!
 //! A process holds one lease, judged by the database's clock; its runs belong to it through `runs.process_id`. Whoever
 //! finds a lease expired raises the process's epoch, which refuses everything that process still has to write.
@@ -8,8 +8,7 @@ use sqlx::AssertSqlSafe;
 use super::commit::CommitError;
 use super::database::{Session, Transaction};
 use super::run::{RUN_COLUMNS, Run};
-use super::suspect::SUSPECT;
-use super::value::{Value, values};
+use super::value::values;
 use super::{Store, StoreError};
 use crate::failpoint::Boundary;
 use crate::id;
@@ -23,33 +22,6 @@ pub struct Lease {
     pub epoch: i64,
     /// How long the lease lasts after each renewal, in milliseconds.
     pub duration_ms: i64,
-}
-
-/// A run that this process drives from now on.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ClaimedRun {
-    /// The run, as last committed.
-    pub run: Run,
-    /// Why nobody else drives it.
-    pub cause: ClaimCause,
-}
-
-/// How a run came to have no driver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClaimCause {
-    /// Its process was lost while driving it; `crashes` counts that already, if the run was executing.
-    TakenOver,
-    /// It was released, or a due timer or a signal woke it.
-    Ready,
-}
-
-/// What came of claiming one named run.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ClaimOne {
-    /// This process drives it now (or did already).
-    Claimed(Box<Run>),
-    /// Another live process does: send it a signal.
-    DrivenElsewhere,
 }
 
 impl Store {
@@ -147,71 +119,6 @@ impl Store {
         Ok(())
     }
 
-    /// Claims up to `limit` runs that nobody drives: first those of processes whose lease expired (suspects apart), then
-    /// those that are ready, then those with a timer due at `now` (epoch milliseconds), soonest first.
-    ///
-    /// # Errors
-    /// [`CommitError::LeaseLost`] when this process was itself taken over; when the database fails.
-    pub async fn claim_runs(
-        &self,
-        lease: &Lease,
-        now: i64,
-        limit: i64,
-    ) -> Result<Vec<ClaimedRun>, CommitError> {
-        let mut transaction = self.fenced(lease).await?;
-        mark_expired(&mut transaction, lease).await?;
-        let mut claimed = take_over(&mut transaction, lease, limit).await?;
-        let left = |claimed: &[ClaimedRun]| limit - i64::try_from(claimed.len()).unwrap_or(limit);
-        claimed.extend(take_ready(&mut transaction, lease, left(&claimed)).await?);
-        claimed.extend(take_due(&mut transaction, lease, now, left(&claimed)).await?);
-        let boundaries: &[Boundary] = if claimed.is_empty() {
-            &[]
-        } else {
-            &[Boundary::Claim]
-        };
-        transaction.commit_at(boundaries).await?;
-        Ok(claimed)
-    }
-
-    /// Claims one run of an organization, finished or not, for a request about it (cancel, respond, rerun).
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`]; [`CommitError::LeaseLost`]; when the database fails.
-    pub async fn claim_run(
-        &self,
-        lease: &Lease,
-        organization_id: &str,
-        run_id: &str,
-    ) -> Result<ClaimOne, CommitError> {
-        let mut transaction = self.fenced_by(self.database.write().await?, lease).await?;
-        mark_expired(&mut transaction, lease).await?;
-        let known = transaction
-            .row(
-                "SELECT 1 FROM runs WHERE id = $1 AND organization_id = $2",
-                &values![run_id, organization_id],
-            )
-            .await?;
-        if known.is_none() {
-            transaction.rollback().await?;
-            return Err(StoreError::NotFound("run").into());
-        }
-        let sql = format!(
-            "UPDATE runs SET process_id = $2, parked = FALSE
-             WHERE id = $1 AND (process_id IS NULL OR process_id = $2
-                 OR NOT EXISTS (SELECT 1 FROM processes p WHERE p.id = runs.process_id AND p.alive))
-             RETURNING {RUN_COLUMNS}"
-        );
-        let row = transaction
-            .row(AssertSqlSafe(sql), &values![run_id, &lease.process_id])
-            .await?;
-        let outcome = match row {
-            Some(row) => ClaimOne::Claimed(Box::new(Run::from_row(&row)?)),
-            None => ClaimOne::DrivenElsewhere,
-        };
-        transaction.commit_at(&[Boundary::Wake]).await?;
-        Ok(outcome)
-    }
-
     /// Unfinished runs that a process drives, in order of id, from the one after `after`.
     ///
     /// # Errors
@@ -257,7 +164,7 @@ impl Store {
         self.fenced_by(transaction, lease).await
     }
 
-    async fn fenced_by(
+    pub(super) async fn fenced_by(
         &self,
         mut transaction: Transaction,
         lease: &Lease,
@@ -282,7 +189,7 @@ impl Store {
 
 /// Raises the epoch of other processes whose lease ran out. One that is committing at this instant is left for the next
 /// time; one whose clock leaps must not take itself for lost.
-async fn mark_expired(session: &mut Session, own: &Lease) -> Result<(), StoreError> {
+pub(super) async fn mark_expired(session: &mut Session, own: &Lease) -> Result<(), StoreError> {
     let clock = session.dialect().clock_ms();
     let lock = session.dialect().skip_locked();
     let sql = format!(
@@ -298,84 +205,3 @@ async fn mark_expired(session: &mut Session, own: &Lease) -> Result<(), StoreErr
 /// What makes a run (`r`) one of a lost process.
 pub(super) const LOST: &str =
     "r.process_id IN (SELECT p.id FROM processes p WHERE NOT p.alive) AND r.finished_at IS NULL";
-
-async fn take_over(session: &mut Session, lease: &Lease, limit: i64) -> Result<Vec<ClaimedRun>, StoreError> {
-    let lock = session.dialect().skip_locked();
-    let sql = format!(
-        "UPDATE runs SET process_id = $1, crashes = crashes + CASE WHEN status = 'waiting' THEN 0 ELSE 1 END
-         WHERE id IN (SELECT r.id FROM runs r WHERE {LOST} AND NOT ({SUSPECT}) LIMIT $2{lock})
-         RETURNING {RUN_COLUMNS}"
-    );
-    claim(
-        session,
-        sql,
-        &values![&lease.process_id, limit],
-        limit,
-        ClaimCause::TakenOver,
-    )
-    .await
-}
-
-async fn take_ready(session: &mut Session, lease: &Lease, limit: i64) -> Result<Vec<ClaimedRun>, StoreError> {
-    let lock = session.dialect().skip_locked();
-    let sql = format!(
-        "UPDATE runs SET process_id = $1 WHERE id IN (
-             SELECT r.id FROM runs r WHERE r.process_id IS NULL AND r.finished_at IS NULL AND NOT r.parked
-             ORDER BY r.id LIMIT $2{lock})
-         RETURNING {RUN_COLUMNS}"
-    );
-    claim(
-        session,
-        sql,
-        &values![&lease.process_id, limit],
-        limit,
-        ClaimCause::Ready,
-    )
-    .await
-}
-
-/// Parked runs with a due timer. Their timers stay until they go on.
-async fn take_due(
-    session: &mut Session,
-    lease: &Lease,
-    now: i64,
-    limit: i64,
-) -> Result<Vec<ClaimedRun>, StoreError> {
-    let lock = session.dialect().skip_locked();
-    let sql = format!(
-        "UPDATE runs SET process_id = $1, parked = FALSE WHERE id IN (
-             SELECT r.id FROM timers t JOIN runs r ON r.id = t.run_id
-             WHERE t.due_at <= $3 AND r.parked AND r.process_id IS NULL
-             ORDER BY t.due_at LIMIT $2{lock})
-         RETURNING {RUN_COLUMNS}"
-    );
-    claim(
-        session,
-        sql,
-        &values![&lease.process_id, limit, now],
-        limit,
-        ClaimCause::Ready,
-    )
-    .await
-}
-
-async fn claim(
-    session: &mut Session,
-    sql: String,
-    values: &[Value<'_>],
-    limit: i64,
-    cause: ClaimCause,
-) -> Result<Vec<ClaimedRun>, StoreError> {
-    if limit <= 0 {
-        return Ok(Vec::new());
-    }
-    let rows = session.rows(AssertSqlSafe(sql), values).await?;
-    rows.iter()
-        .map(|row| {
-            Ok(ClaimedRun {
-                run: Run::from_row(row)?,
-                cause,
-            })
-        })
-        .collect()
-}

@@ -5,6 +5,7 @@
 
 use sqlx::AssertSqlSafe;
 
+use super::dialect::Dialect;
 use super::page::like_pattern;
 use super::run::{READ_COLUMNS, Run, RunStatus};
 use super::value::{Value, values};
@@ -28,6 +29,8 @@ const LAST: &str = "~";
 enum Search {
     /// In every run.
     Anything,
+    /// As a whole id.
+    Id(String),
     /// At the beginning of ids only.
     Prefix(String),
     /// In these statuses only.
@@ -44,6 +47,9 @@ impl Search {
         let prefix = format!("{}_", id::Kind::Run.prefix());
         if prefix.contains(&query) {
             return Self::Anything;
+        }
+        if id::is_valid(id::Kind::Run, &query) {
+            return Self::Id(query);
         }
         if query.starts_with(&prefix) {
             return Self::Prefix(query);
@@ -76,48 +82,90 @@ impl Store {
     ) -> Result<Vec<Run>, StoreError> {
         // Every id is smaller.
         let mut below = after.unwrap_or(LAST).to_owned();
-        let (sql, text) = match Search::of(query) {
-            Search::Anything => (page(""), None),
+        let search = Search::of(query);
+        let text = match &search {
+            Search::Statuses(statuses) if statuses.is_empty() => return Ok(Vec::new()),
+            Search::Anything | Search::Statuses(_) => None,
+            Search::Id(run_id) => Some(run_id.clone()),
             Search::Prefix(prefix) => {
                 below = below.min(format!("{prefix}{LAST}"));
-                (page("AND id >= $5"), Some(prefix))
+                Some(prefix.clone())
             }
-            Search::Statuses(statuses) if statuses.is_empty() => return Ok(Vec::new()),
-            Search::Statuses(statuses) => (page_of_statuses(&statuses), None),
-            Search::Anywhere(query) => (
-                page("AND (status LIKE $5 ESCAPE '\\' OR id LIKE $5 ESCAPE '\\')"),
-                Some(like_pattern(&query)),
-            ),
+            Search::Anywhere(query) => Some(like_pattern(query)),
         };
-        let mut parameters = Vec::from(values![organization_id, workflow_id, limit, &below]);
+        let mut parameters = Vec::from(values![organization_id, workflow_id, &below]);
         parameters.extend(text.as_ref().map(Value::from));
         let mut session = self.database.read().await?;
-        let rows = session.rows(AssertSqlSafe(sql), &parameters).await?;
+        let page = Page::new(session.dialect(), limit);
+        let mut rows = session.rows(AssertSqlSafe(page.of(&search)), &parameters).await?;
+        rows.truncate(usize::try_from(limit).unwrap_or(0));
         rows.iter().map(Run::from_row).collect()
     }
 }
 
-fn page(condition: &str) -> String {
-    format!(
-        "SELECT {READ_COLUMNS} FROM runs
-         WHERE organization_id = $1 AND workflow_id = $2 AND id < $4 {condition} ORDER BY id DESC LIMIT $3"
-    )
+/// The statement for a page: `$1` is the organization, `$2` the workflow, `$3` what all ids are below, `$4` the text.
+struct Page {
+    dialect: Dialect,
+    limit: i64,
 }
 
-/// A page of each status, of which the newest are the page.
-fn page_of_statuses(statuses: &[RunStatus]) -> String {
-    let of_one = |status: &RunStatus| {
-        let is_rare = match status {
-            // Found by walking through the workflow's runs: most are.
-            RunStatus::Succeeded => "",
-            // As the index of the others says it.
-            _ => " AND status <> 'succeeded'",
+/// Rows that a statement can ask for.
+const LIMITS: [i64; 3] = [1, 51, 201];
+
+impl Page {
+    /// The number stands in the statement, where PostgreSQL's planner sees that it is small; so there are few of them, to
+    /// be found prepared.
+    fn new(dialect: Dialect, limit: i64) -> Self {
+        let enough = LIMITS.into_iter().find(|&enough| enough >= limit);
+        Self {
+            dialect,
+            limit: enough.unwrap_or(limit),
+        }
+    }
+
+    fn of(&self, search: &Search) -> String {
+        let id = self.dialect.run_id_in_lists();
+        match search {
+            Search::Anything => self.with(""),
+            Search::Id(_) => self.with(&format!("AND {id} = $4")),
+            Search::Prefix(_) => self.with(&format!("AND {id} >= $4")),
+            Search::Statuses(statuses) => self.of_statuses(statuses),
+            Search::Anywhere(_) => self.with("AND (status LIKE $4 ESCAPE '\\' OR id LIKE $4 ESCAPE '\\')"),
+        }
+    }
+
+    /// The organization, which all runs of a workflow share, is compared last: what the planner thinks that it leaves of the
+    /// runs would lead it to other indexes.
+    fn with(&self, condition: &str) -> String {
+        let (id, limit) = (self.dialect.run_id_in_lists(), self.limit);
+        format!(
+            "SELECT * FROM (
+                 SELECT {READ_COLUMNS} FROM runs
+                 WHERE workflow_id = $2 AND {id} < $3 {condition} ORDER BY {id} DESC LIMIT {limit}) AS page
+             WHERE organization_id = $1 ORDER BY id DESC"
+        )
+    }
+
+    /// A page of each status, of which the newest are the page.
+    fn of_statuses(&self, statuses: &[RunStatus]) -> String {
+        let of_one = |status: &RunStatus| {
+            let is_rare = match (status, self.dialect) {
+                // Succeeded runs are found by walking through the workflow's: most are. As for the others, PostgreSQL
+                // knows that its index has them, and would count the condition twice.
+                (RunStatus::Succeeded, _) | (_, Dialect::Postgres) => "",
+                // As the index says it.
+                (_, Dialect::Sqlite) => " AND status <> 'succeeded'",
+            };
+            let condition = format!("AND status = '{}'{is_rare}", status.as_word());
+            format!("SELECT * FROM ({}) AS of_one", self.with(&condition))
         };
-        let condition = format!("AND status = '{}'{is_rare}", status.as_word());
-        format!("SELECT * FROM ({}) AS of_one", page(&condition))
-    };
-    let all: Vec<String> = statuses.iter().map(of_one).collect();
-    format!("{} ORDER BY id DESC LIMIT $3", all.join(" UNION ALL "))
+        let all: Vec<String> = statuses.iter().map(of_one).collect();
+        format!(
+            "{} ORDER BY id DESC LIMIT {}",
+            all.join(" UNION ALL "),
+            self.limit
+        )
+    }
 }
 
 #[cfg(test)]
@@ -131,6 +179,8 @@ mod tests {
         for query in ["run_", "run", "un_", "R", "_"] {
             assert_eq!(search(query), Search::Anything, "{query}");
         }
+        let whole = id::new(id::Kind::Run);
+        assert_eq!(search(&whole), Search::Id(whole.clone()));
         assert_eq!(search("RUN_01H"), Search::Prefix("run_01h".to_owned()));
         assert_eq!(search("Fail"), Search::Statuses(vec![RunStatus::Failed]));
         let both = vec![RunStatus::Running, RunStatus::Waiting];

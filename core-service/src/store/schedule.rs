@@ -15,6 +15,7 @@ use super::deployment::{LIVE_TABLES, LiveWorkflow, live_columns};
 use super::dialect::{BatchStatement, Kind};
 use super::run_batch::{CreateOutcome, NewRun};
 use super::value::{Row, Value, values};
+use super::wake::NextWake;
 use super::{Store, StoreError, Topic, Workflow};
 use crate::failpoint::Boundary;
 
@@ -59,15 +60,6 @@ pub struct Pass<'a> {
     pub next: Option<i64>,
     /// Why nothing ran, as an activity of the workflow; recorded when it was not so at the instant before.
     pub activity: Option<&'a str>,
-}
-
-/// When a schedule has to be looked at, and what time it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NextWake {
-    /// Epoch milliseconds.
-    pub wake_at: i64,
-    /// The database's time, in epoch milliseconds.
-    pub now: i64,
 }
 
 /// The outcome of an instant that nothing kept from running.
@@ -146,19 +138,7 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn next_schedule(&self) -> Result<Option<NextWake>, StoreError> {
-        let mut session = self.database.read().await?;
-        let clock = session.dialect().clock_ms();
-        let sql = format!(
-            "SELECT wake_at, {clock} AS now FROM schedules WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1"
-        );
-        let row = session.row(AssertSqlSafe(sql), &[]).await?;
-        let next = |row: Row| {
-            Ok(NextWake {
-                wake_at: row.get("wake_at")?,
-                now: row.get("now")?,
-            })
-        };
-        row.map(next).transpose()
+        NextWake::earliest(&self.database, "schedules r WHERE r.wake_at IS NOT NULL").await
     }
 
     /// Gives up to `limit` schedules that have to be looked at, those that waited longest first. Others are not given

@@ -13,7 +13,7 @@ use super::{Store, StoreError, Swept};
 const FREE_ONE_IN: i64 = 8;
 /// SQLite's number for databases that can give back some pages without being written anew.
 const INCREMENTAL: i64 = 2;
-/// Pages (of 4 KiB) in the log from which it is begun anew: 64 MiB. Usually that happens by itself, after 1,000.
+/// Pages (of 4 KiB) in the log from which it is begun anew: 64 MiB. Usually that happens by itself, after 8,192.
 const LONG_LOG: i64 = 16_384;
 
 impl Store {

@@ -5,8 +5,9 @@
 
 use sqlx::AssertSqlSafe;
 
+use super::claim::{ClaimCause, ClaimedRun};
 use super::commit::CommitError;
-use super::process::{ClaimCause, ClaimedRun, LOST, Lease};
+use super::process::{LOST, Lease};
 use super::run::{RUN_COLUMNS, Run};
 use super::value::values;
 use super::{Store, StoreError};

@@ -36,6 +36,34 @@ impl Store {
         rows.iter().map(Timer::from_row).collect()
     }
 
+    /// Organizations with a timer that was due at `now` (epoch milliseconds), in order of id, from the one after `after`.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn organizations_due(
+        &self,
+        now: i64,
+        after: &str,
+        limit: i64,
+    ) -> Result<Vec<String>, StoreError> {
+        let mut session = self.database.read().await?;
+        // From one organization to the next, however many timers each has.
+        let rows = session
+            .rows(
+                "WITH RECURSIVE found(id) AS (
+                     SELECT MIN(t.organization_id) FROM timers t WHERE t.organization_id > $2
+                     UNION ALL
+                     SELECT (SELECT MIN(t.organization_id) FROM timers t WHERE t.organization_id > found.id)
+                     FROM found WHERE found.id IS NOT NULL)
+                 SELECT found.id AS id FROM found WHERE EXISTS (
+                     SELECT 1 FROM timers t WHERE t.organization_id = found.id AND t.due_at <= $1)
+                 LIMIT $3",
+                &values![now, after, limit],
+            )
+            .await?;
+        rows.iter().map(|row| row.get("id")).collect()
+    }
+
     /// When the next parked run is due (epoch milliseconds), if any waits for a timer. Claim again at that time.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use super::database::{Session, Transaction};
 use super::folder::require_folder;
 use super::page::name_key;
 use super::poll;
+use super::registration;
 use super::schedule::{self, Plan};
 use super::team::resolve_team;
 use super::value::{Row, Value, values};
@@ -273,11 +274,13 @@ impl Store {
         let switched = workflow.active != was_active;
         if switched {
             poll::follow(&mut transaction, workflow_id, workflow.active).await?;
+            registration::follow(&mut transaction, workflow_id, workflow.active).await?;
         }
         transaction.commit().await?;
         self.announce_schedules(rescheduled).await;
         if switched {
             self.announce_polls().await;
+            self.announce_registrations().await;
         }
         Ok(workflow)
     }

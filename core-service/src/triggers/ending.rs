@@ -8,24 +8,25 @@ use std::time::Duration;
 
 use engine::start::{Start, StartFrom};
 use serde_json::json;
-use tokio::task::JoinSet;
 
 use super::Shared;
 use super::call;
+use super::due::Worker;
 use super::key::{KEY_LIFETIME_MS, service_key};
 use super::metrics::count;
 use crate::clock;
 use crate::runtime::{
     End, GraphRef, Lineage, Notice, PlanError, RequestError, StartRun, StartRunError, Trigger,
 };
-use crate::store::{Ending, ErrorListener, IdempotencyKey, StoreError, Topic};
+use crate::store::{Ending, ErrorListener, IdempotencyKey, NextWake, StoreError, Topic};
 
-/// How often ends are looked for when nothing is announced: those that another process left when it died.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// How long an end is left to the process that claimed it, in milliseconds.
 const CLAIM_MS: i64 = 5_000;
-/// Ends claimed at once.
-const CHUNK: i64 = 64;
+
+/// Tells of ends.
+pub(super) struct Teller {
+    pub(super) shared: Arc<Shared>,
+}
 
 /// Somebody could not be told; the end stays to be told again.
 enum Obstacle {
@@ -39,37 +40,32 @@ impl From<StoreError> for Obstacle {
     }
 }
 
-/// Tells of ends until the process drains.
-pub(super) async fn run(shared: Arc<Shared>) {
-    let mut subscription = shared.store.subscribe();
-    while !shared.runtime.is_draining() {
-        if let Err(error) = look(&shared).await {
-            tracing::warn!(%error, "ends of runs could not be looked for; it will be tried again");
-        }
-        shared.rest(&mut subscription, Topic::Endings, LOOK_EVERY).await;
+impl Worker for Teller {
+    type Due = Ending;
+    const TOPIC: Topic = Topic::Endings;
+    const AT_ONCE: usize = 64;
+    const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+    fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    async fn next(&self) -> Result<Option<NextWake>, StoreError> {
+        self.shared.store.next_ending().await
+    }
+
+    async fn claim(&self, limit: i64) -> Result<Vec<Ending>, StoreError> {
+        self.shared.store.claim_endings(CLAIM_MS, limit).await
+    }
+
+    async fn deal_with(&self, due: Ending) {
+        tell_all(&self.shared, due).await;
     }
 }
 
-async fn look(shared: &Arc<Shared>) -> Result<(), StoreError> {
-    while !shared.runtime.is_draining() && shared.store.has_endings().await? {
-        let claimed = shared.store.claim_endings(CLAIM_MS, CHUNK).await?;
-        if claimed.is_empty() {
-            return Ok(());
-        }
-        let tell = |ending| tell_all(Arc::clone(shared), ending);
-        claimed
-            .into_iter()
-            .map(tell)
-            .collect::<JoinSet<()>>()
-            .join_all()
-            .await;
-    }
-    Ok(())
-}
-
-async fn tell_all(shared: Arc<Shared>, ending: Ending) {
+async fn tell_all(shared: &Shared, ending: Ending) {
     let told = match serde_json::from_slice(&ending.notice) {
-        Ok(notice) => tell(&shared, &ending, &notice).await,
+        Ok(notice) => tell(shared, &ending, &notice).await,
         Err(error) => {
             tracing::error!(%error, run_id = ending.run_id, "the end of a run cannot be read; nobody is told");
             Ok(())

@@ -21,10 +21,18 @@ pub struct TriggerFigures {
     pub polls_asked: u64,
     /// Times that a service did not answer as its app expects.
     pub polls_failed: u64,
+    /// Times that new items may have been missed.
+    pub polls_incomplete: u64,
     /// New items that started a run.
     pub items_fired: u64,
     /// New items whose run was refused.
     pub items_refused: u64,
+    /// Services that were told that they should call.
+    pub services_attached: u64,
+    /// Services that were told that they should call no longer.
+    pub services_detached: u64,
+    /// Times that a service could not be told.
+    pub services_failed: u64,
 }
 
 #[derive(Debug, Default)]
@@ -37,8 +45,12 @@ pub(super) struct Counters {
     pub(super) errors_refused: AtomicU64,
     pub(super) polls_asked: AtomicU64,
     pub(super) polls_failed: AtomicU64,
+    pub(super) polls_incomplete: AtomicU64,
     pub(super) items_fired: AtomicU64,
     pub(super) items_refused: AtomicU64,
+    pub(super) services_attached: AtomicU64,
+    pub(super) services_detached: AtomicU64,
+    pub(super) services_failed: AtomicU64,
 }
 
 pub(super) fn count(counter: &AtomicU64, number: u64) {
@@ -57,8 +69,12 @@ impl Counters {
             errors_refused: read(&self.errors_refused),
             polls_asked: read(&self.polls_asked),
             polls_failed: read(&self.polls_failed),
+            polls_incomplete: read(&self.polls_incomplete),
             items_fired: read(&self.items_fired),
             items_refused: read(&self.items_refused),
+            services_attached: read(&self.services_attached),
+            services_detached: read(&self.services_detached),
+            services_failed: read(&self.services_failed),
         }
     }
 }

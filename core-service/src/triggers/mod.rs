@@ -1,13 +1,20 @@
-//! What starts runs without a caller: schedules, failures of other runs, nodes of other runs, new items of services.
+//! What starts runs without a caller: schedules, failures of other runs, nodes of other runs, new items of services; and
+//! what services are told so that they call.
 //!
-//! `schedule`, `ending` and `poll` are workers: each looks for what the database says is to be done, wherever in the cluster it came up.
-//! `call` is what a node does. Absent on purpose: webhooks and calls of the API, whose callers wait for an answer (services), and what a run does (runtime).
+//! `schedule`, `ending`, `poll` and `registration` are workers: each looks for what the database says is to be done,
+//! wherever in the cluster it came up. `call` is what a node does. Absent on purpose: calls of webhooks and of the API, whose
+//! callers wait for an answer (services), and what a run does (runtime).
 
+mod answer;
 mod call;
+mod due;
 mod ending;
 mod key;
+mod known;
 mod metrics;
 mod poll;
+mod question;
+mod registration;
 mod schedule;
 
 use std::sync::Arc;
@@ -19,11 +26,15 @@ pub use metrics::TriggerFigures;
 
 use crate::catalog::Catalog;
 use crate::nodes::Registry;
-use crate::nodes::http::HttpCaller;
+use crate::nodes::app_caller::AppCaller;
+use crate::registrations::Registrations;
 use crate::runtime::Runtime;
 use crate::store::{Store, Subscription, Topic};
+use ending::Teller;
 use metrics::Counters;
 use poll::Poller;
+use registration::Registrar;
+use schedule::Scheduler;
 use tokio::time::sleep;
 
 /// The workers of this process.
@@ -75,21 +86,35 @@ impl Triggers {
             counters: Counters::default(),
             _reach: reach,
         });
-        shared
-            .runtime
-            .employ("schedule", schedule::run(Arc::clone(&shared)));
-        shared.runtime.employ("ending", ending::run(Arc::clone(&shared)));
+        let scheduler = Scheduler {
+            shared: Arc::clone(&shared),
+        };
+        let teller = Teller {
+            shared: Arc::clone(&shared),
+        };
+        shared.runtime.employ("schedule", due::run(Arc::new(scheduler)));
+        shared.runtime.employ("ending", due::run(Arc::new(teller)));
         Self { shared }
     }
 
     /// Sets one more worker to work: the one that asks services for new items, as the triggers of apps say.
-    pub fn poll(&self, catalog: Catalog, http: HttpCaller) {
+    pub fn poll(&self, catalog: Catalog, caller: AppCaller) {
         let poller = Arc::new(Poller {
             shared: Arc::clone(&self.shared),
             catalog,
-            http,
+            caller,
         });
-        self.shared.runtime.employ("poll", poll::run(poller));
+        self.shared.runtime.employ("poll", due::run(poller));
+    }
+
+    /// Sets one more worker to work: the one that tells services where to call, as the triggers of apps say.
+    pub fn register(&self, registrations: Registrations, caller: AppCaller) {
+        let registrar = Arc::new(Registrar {
+            shared: Arc::clone(&self.shared),
+            registrations,
+            caller,
+        });
+        self.shared.runtime.employ("registration", due::run(registrar));
     }
 
     /// The figures of this moment.

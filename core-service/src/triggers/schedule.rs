@@ -4,72 +4,51 @@
 //! A claim only keeps processes from doing the same work; nothing depends on it but speed.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use engine::schedule::{Recurrence, Schedule, Turn};
 use engine::start::{Start, StartFrom};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 
 use super::Shared;
+use super::due::Worker;
 use super::metrics::count;
 use crate::runtime::{GraphRef, Lineage, PlanError, StartRun, StartRunError, Trigger};
 use crate::store::{DueSchedule, NextWake, Pass, StoreError, Tick, Topic};
 
-/// How often schedules are looked at when nothing is announced: the safety net under notifications.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How long a schedule is left to the process that claimed it, in milliseconds. Well below what passes as punctual.
 const CLAIM_MS: i64 = 5_000;
-/// Schedules claimed at once.
-const CHUNK: i64 = 64;
-/// Before looking again for schedules that another process is just claiming.
-const CLAIMED_ELSEWHERE: Duration = Duration::from_millis(50);
 
 /// Activities that tell why an instant did not run.
 const MISSED: &str = "workflow.schedule_missed";
 const REFUSED: &str = "workflow.schedule_refused";
 
-/// Fires what is due until the process drains.
-pub(super) async fn run(shared: Arc<Shared>) {
-    let mut subscription = shared.store.subscribe();
-    while !shared.runtime.is_draining() {
-        let pause = look(&shared).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "schedules could not be looked at; it will be tried again");
-            LOOK_EVERY
-        });
-        shared.rest(&mut subscription, Topic::Schedules, pause).await;
-    }
+/// Fires what is due.
+pub(super) struct Scheduler {
+    pub(super) shared: Arc<Shared>,
 }
 
-/// Deals with all that is due. Gives how long nothing will be.
-async fn look(shared: &Arc<Shared>) -> Result<Duration, StoreError> {
-    while !shared.runtime.is_draining() {
-        match shared.store.next_schedule().await? {
-            None => return Ok(LOOK_EVERY),
-            Some(NextWake { wake_at, now }) if wake_at > now => {
-                return Ok(LOOK_EVERY.min(Duration::from_millis(wake_at.abs_diff(now))));
-            }
-            Some(_) => {}
-        }
-        let claimed = shared.store.claim_schedules(CLAIM_MS, CHUNK).await?;
-        if claimed.is_empty() {
-            return Ok(CLAIMED_ELSEWHERE);
-        }
-        // At the same time, so that their runs are committed together.
-        let deal = |due| deal_with(Arc::clone(shared), due);
-        claimed
-            .into_iter()
-            .map(deal)
-            .collect::<JoinSet<()>>()
-            .join_all()
-            .await;
-    }
-    Ok(LOOK_EVERY)
-}
+impl Worker for Scheduler {
+    type Due = DueSchedule;
+    const TOPIC: Topic = Topic::Schedules;
+    // Many at the same time, so that their runs are committed together.
+    const AT_ONCE: usize = 64;
 
-async fn deal_with(shared: Arc<Shared>, due: DueSchedule) {
-    if let Err(error) = move_on(&shared, &due).await {
-        tracing::warn!(%error, workflow_id = due.workflow.id, "a schedule could not be moved on; it will be tried again");
+    fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    async fn next(&self) -> Result<Option<NextWake>, StoreError> {
+        self.shared.store.next_schedule().await
+    }
+
+    async fn claim(&self, limit: i64) -> Result<Vec<DueSchedule>, StoreError> {
+        self.shared.store.claim_schedules(CLAIM_MS, limit).await
+    }
+
+    async fn deal_with(&self, due: DueSchedule) {
+        if let Err(error) = move_on(&self.shared, &due).await {
+            tracing::warn!(%error, workflow_id = due.workflow.id, "a schedule could not be moved on; it will be tried again");
+        }
     }
 }
 

@@ -20,8 +20,9 @@ use crate::lookups::Lookups;
 use crate::secret::{Mask, Place, SecretError, Vault};
 use crate::store::{Store, Variable};
 
-/// How long the variables of a workflow are believed on nodes other than the one that changed them.
-const BELIEVED: Duration = Duration::from_secs(1);
+/// How long the variables of a workflow are believed on nodes other than the one that changed them: with the look-up, a
+/// change is everywhere within a second.
+const BELIEVED: Duration = Duration::from_millis(800);
 /// Workflows whose variables are kept.
 const MOST_WORKFLOWS: u64 = 10_000;
 

@@ -69,7 +69,17 @@ fn ids(rows: &[Value], name: &str) -> Vec<String> {
 }
 
 async fn apps_are_searched(world: &World) {
-    assert_eq!(found(world, "nothing+like+this").await, Vec::<Value>::new());
+    assert_eq!(found(world, "qwertz+uiopq").await, Vec::<Value>::new());
+    for (query, app) in [
+        ("send+e-mail", "gmail"),
+        ("sms", "twilio"),
+        ("crm", "salesforce"),
+        ("issues+of+a+project", "jira"),
+        ("slak", "slack"),
+    ] {
+        let apps = found(world, query).await;
+        assert!(ids(&apps, "appId").contains(&app.to_owned()), "{query}: {apps:?}");
+    }
     let apps = found(world, "HTTP").await;
     assert!(ids(&apps, "appId").contains(&"native".to_owned()));
     let app = &apps[0];
@@ -145,6 +155,14 @@ async fn modules_describe_themselves(world: &World) {
         ids(fixed, "name"),
         ["bodyType", "failOn", "followRedirects", "responseType"]
     );
+    assert_eq!(
+        meta["fields"]["responseType"]["choices"],
+        json!(["auto", "json", "text", "base64"])
+    );
+    let posting = world.api.get("/catalog/apps/slack/modules/post_message").await;
+    let posting = &posting.data(200)["meta"]["fields"];
+    assert_eq!(posting["channel"], json!({ "options": "channels" }));
+    assert_eq!(posting["blocks"], json!({ "description": "Block Kit." }));
     let several = world.api.get("/catalog/apps/http/modules/list").await.data(200);
     assert_eq!(several["emitsMultipleBundles"], true);
     // A native kind is no module: the answer says where it is described.

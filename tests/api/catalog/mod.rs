@@ -3,6 +3,7 @@
 mod add;
 mod built_in;
 mod import;
+mod pace;
 mod pin;
 
 use bytes::Bytes;

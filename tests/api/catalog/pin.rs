@@ -148,7 +148,7 @@ async fn another_server_has_it_too_and_takes_runs_over_with_what_was_pinned() {
     let made = admin.organization("Two", None).await;
     let organization = Some(made.organization_id.as_str());
     let (near, far) = (first.api(Some(&made.api_key)), second.api(Some(&made.api_key)));
-    let search = "/catalog/apps?query=corner_shop";
+    let search = "/catalog/apps?query=corner";
     assert_eq!(far.get(search).await.data(200), json!([]));
     add(&admin, organization, &shop(&service.url(""), "/first"))
         .await

@@ -216,8 +216,13 @@ pub(super) async fn examples(home: &Home<'_>, endpoint: &Endpoint) -> Vec<Exampl
         }
         "DELETE /credentials/{id}" => vec![Example::at(home.credential().await)],
         "POST /credentials/{id}/verify" => vec![Example::at(home.credential().await).with(json!({}))],
-        // No app that comes with the service has anything to ask for.
-        "POST /credentials/dynamic-options" => Vec::new(),
+        "POST /credentials/dynamic-options" => {
+            let credential = home.choosing_credential().await;
+            let least = json!({ "appId": "shelves", "rpcId": "books", "params": { "shelf": "a" } });
+            let mut all = least.clone();
+            all["credentialId"] = json!(credential);
+            vec![Example::sent(all), Example::sent(least)]
+        }
         "GET /databases" => {
             home.table().await;
             home.table().await;

@@ -2,9 +2,13 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use bytes::Bytes;
+use http::Response;
 use serde_json::{Map, Value, json};
-use test_support::{Api, graphs, text, until};
+use test_support::{Api, Asked, Target, graphs, text, until};
+use tokio::sync::OnceCell;
 
+use crate::catalog;
 use crate::world::World;
 
 /// An organization whose things are made on demand, each call another one.
@@ -15,7 +19,24 @@ pub(super) struct Home<'a> {
     pub owner: String,
     pub team: String,
     number: AtomicU32,
+    /// The service of its own app, once that is there.
+    shelves: OnceCell<Target>,
 }
+
+/// An app whose service knows more books than choices are given.
+const SHELVES: &str = "
+manifest: 1
+id: shelves
+name: Shelves
+baseUrl: BASE_URL
+connections: [{ id: key, label: Key, type: bearer }]
+rpcs:
+  - id: books
+    label: Books
+    dependsOn: [shelf]
+    request: { path: '/{{parameters.shelf}}' }
+    options: { items: '{{response.body}}', value: '{{$item}}', label: 'Book {{$item}}' }
+";
 
 impl<'a> Home<'a> {
     /// A new organization without limits.
@@ -33,6 +54,7 @@ impl<'a> Home<'a> {
             owner: made.owner_user_id,
             team: made.team_id,
             number: AtomicU32::new(0),
+            shelves: OnceCell::new(),
         }
     }
 
@@ -176,6 +198,27 @@ impl<'a> Home<'a> {
         let token = json!({ "token": "hunter22" });
         let body = json!({ "appId": "http", "connectionId": "bearer", "name": "Mine", "data": token });
         text(&self.api.post("/credentials", body).await.data(200)["credentialId"])
+    }
+
+    /// A credential of an app that can be asked for choices, the organization's own.
+    pub async fn choosing_credential(&self) -> String {
+        self.shelves.get_or_init(async || self.open_shelves().await).await;
+        let token = json!({ "token": "hunter22" });
+        let body = json!({ "appId": "shelves", "connectionId": "key", "name": "Mine", "data": token });
+        text(&self.api.post("/credentials", body).await.data(200)["credentialId"])
+    }
+
+    async fn open_shelves(&self) -> Target {
+        let service = Target::start(|_: &Asked| {
+            let books: Vec<u32> = (0..201).collect();
+            let response = Response::builder().header("content-type", "application/json");
+            response.body(Bytes::from(json!(books).to_string())).unwrap()
+        })
+        .await;
+        let manifest = SHELVES.replace("BASE_URL", &service.url(""));
+        let added = catalog::add(&self.world.admin, Some(&self.organization), &manifest).await;
+        assert!(added.is_ok(), "{added:?}");
+        service
     }
 
     /// A table of one row.

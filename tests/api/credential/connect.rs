@@ -13,6 +13,8 @@ on_both_databases!(
     what_is_missing_is_typed_once,
     of_several_who_finish_it_one_does,
     everything_may_be_left_to_a_person,
+    secrets_that_may_be_left_out_are_offered,
+    one_of_several_secrets_is_needed,
     the_page_escapes_what_it_shows,
     an_unknown_or_deleted_link_is_not_found,
     an_expired_link_says_so,
@@ -116,6 +118,97 @@ async fn everything_may_be_left_to_a_person(world: &World) {
     let done = page(world, &made, Method::POST, "name=x-key&value=k").await;
     assert_eq!(done.status, 200);
     assert_eq!(status(world, &made).await, "active");
+}
+
+/// A credential of whatever app, made of these values.
+async fn create_for(world: &World, app: &str, connection: &str, data: Value) -> Value {
+    let body = json!({ "appId": app, "connectionId": connection, "name": "Mine", "data": data });
+    world.api.post("/credentials", body).await.data(200)
+}
+
+/// The label and the input of a field, as the page shows them.
+fn asked<'a>(html: &'a str, name: &str) -> &'a str {
+    let begin = html.find(&format!("<label for=\"{name}\">"));
+    let begin = begin.unwrap_or_else(|| panic!("{name} is not asked for: {html}"));
+    let rest = &html[begin..];
+    let end = rest[1..].find("<label").or_else(|| rest.find("<button"));
+    &rest[..end.unwrap_or(rest.len())]
+}
+
+async fn secrets_that_may_be_left_out_are_offered(world: &World) {
+    for (app, connection, required, optional) in [
+        ("postgresql", "server", "host", "password"),
+        ("slack", "bot_token", "token", "signingSecret"),
+        ("slack", "oauth", "clientSecret", "signingSecret"),
+        ("twilio", "api_key", "password", "authToken"),
+    ] {
+        let made = create_for(world, app, connection, json!({})).await;
+        let html = page(world, &made, Method::GET, "").await.text();
+        let needed = asked(&html, required);
+        assert!(
+            needed.contains(" required") && !needed.contains("(optional)"),
+            "{html}"
+        );
+        let offered = asked(&html, optional);
+        assert!(
+            offered.contains("(optional)") && !offered.contains(" required"),
+            "{html}"
+        );
+        assert!(offered.contains("type=\"password\""), "{html}");
+    }
+    let typed = "host=nowhere.invalid&database=shop&username=ada";
+    let made = create_for(world, "postgresql", "server", json!({})).await;
+    let broken = page(world, &made, Method::POST, &format!("{typed}&password=a%0Ab")).await;
+    assert_eq!(
+        broken.status,
+        400,
+        "a secret that is offered is read: {}",
+        broken.text()
+    );
+    for password in ["s3cret", ""] {
+        let made = create_for(world, "postgresql", "server", json!({})).await;
+        let body = format!("{typed}&password={password}");
+        let done = page(world, &made, Method::POST, &body).await;
+        assert_eq!(done.status, 200, "{password:?}: {}", done.text());
+        assert_eq!(status(world, &made).await, "active");
+    }
+}
+
+async fn one_of_several_secrets_is_needed(world: &World) {
+    let known = json!({ "host": "nowhere.invalid", "username": "ada", "hostKey": "SHA256:x" });
+    let made = create_for(world, "sftp", "server", known.clone()).await;
+    assert_eq!(
+        made["status"], "credential_required",
+        "no proof was given: {made}"
+    );
+    let html = page(world, &made, Method::GET, "").await.text();
+    assert!(
+        asked(&html, "password").contains("(this or Private key)"),
+        "{html}"
+    );
+    assert!(
+        asked(&html, "privateKey").contains("(this or Password)"),
+        "{html}"
+    );
+    assert!(asked(&html, "passphrase").contains("(optional)"), "{html}");
+    assert!(!html.contains("name=\"host\""), "{html}");
+    let none = page(world, &made, Method::POST, "password=&privateKey=&passphrase=x").await;
+    assert_eq!(none.status, 400, "{}", none.text());
+    assert!(
+        none.text().contains("or Private key is required"),
+        "{}",
+        none.text()
+    );
+    assert_eq!(status(world, &made).await, "credential_required");
+    let done = page(world, &made, Method::POST, "password=s3cret").await;
+    assert_eq!(done.status, 200, "{}", done.text());
+    assert_eq!(status(world, &made).await, "active");
+    for secret in ["password", "privateKey"] {
+        let mut data = known.clone();
+        data[secret] = json!("given at once");
+        let made = create_for(world, "sftp", "server", data).await;
+        assert_eq!(made["status"], "active", "{secret}: {made}");
+    }
 }
 
 async fn the_page_escapes_what_it_shows(world: &World) {

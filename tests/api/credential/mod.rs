@@ -4,6 +4,7 @@ mod connect;
 mod graph;
 mod host;
 mod noun;
+mod options;
 mod verify;
 
 use serde_json::{Value, json};

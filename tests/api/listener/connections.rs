@@ -44,6 +44,36 @@ async fn further_grpc_connections_wait_until_others_leave() {
 }
 
 #[tokio::test]
+async fn a_crowd_finds_room_to_wait() {
+    const CROWD: usize = 600;
+    let server = server(&["--max-connections", "1"]).await;
+    let first = Line::open(server.rest_address()).await;
+    let mut crowd = Vec::new();
+    // The one place is taken, so all of them stay where the operating system has room for them.
+    for _ in 0..CROWD {
+        crowd.push(soon(Line::open(server.rest_address())).await);
+    }
+    drop(first);
+    let mut last = crowd.pop().unwrap();
+    drop(crowd);
+    last.say(&get("/healthz")).await;
+    assert_eq!(last.hear().await.0, 200);
+}
+
+#[tokio::test]
+async fn a_server_that_stops_says_so_with_its_last_answer() {
+    let server = server(&[]).await;
+    let mut line = Line::open(server.rest_address()).await;
+    server.interrupt();
+    let mut head = String::new();
+    while !head.contains("connection: close") {
+        line.say(&get("/healthz")).await;
+        (_, head, _) = line.hear().await;
+    }
+    line.end().await;
+}
+
+#[tokio::test]
 async fn quiet_connections_are_ended() {
     let server = server(&["--idle-timeout-ms", "500", "--write-timeout-ms", "500"]).await;
     let mut line = Line::open(server.rest_address()).await;

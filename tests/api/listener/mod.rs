@@ -4,6 +4,7 @@
 
 mod bodies;
 mod connections;
+mod facade;
 mod heads;
 mod malformed;
 mod readers;

@@ -18,6 +18,7 @@ on_both_databases!(
     bytes_come_as_base64_up_to_a_limit,
     private_addresses_and_dead_ends_have_their_codes,
     pages_are_gathered,
+    the_next_page_is_asked_with_the_key,
     a_credential_that_cannot_be_used_fails_the_node,
     the_module_of_the_app_does_the_same,
     a_cancelled_run_hangs_up,
@@ -348,6 +349,51 @@ async fn pages_are_gathered(world: &World) {
     assert_eq!(code, "HTTP_ERROR", "the other service has no rows");
     assert_eq!(service.asked()[0].header("authorization"), "Bearer stay-at-home");
     assert_eq!(elsewhere.asked()[0].header("authorization"), "");
+}
+
+/// Whoever makes the link to the next page copies the key into it.
+async fn the_next_page_is_asked_with_the_key(world: &World) {
+    const KEY: &str = "k ey&7\"\\é";
+    let elsewhere = Target::start(|_: &Asked| answer(200, "[]")).await;
+    let there = elsewhere.url("/rows");
+    let service = Target::start(move |asked: &Asked| {
+        let query = asked.uri.query().unwrap_or_default();
+        let link = match query.contains("page=2") {
+            false => format!("</rows?{query}&page=2>; rel=\"next\""),
+            true => format!("<{there}?{query}>; rel=\"next\""),
+        };
+        let mut page = answer(200, &json!([{ "query": query }]).to_string());
+        page.headers_mut().insert("link", link.parse().unwrap());
+        page
+    })
+    .await;
+    let data = json!({ "name": "key", "value": KEY, "in": "query" });
+    let made = json!({ "appId": "http", "connectionId": "api_key", "name": "Mine", "data": data });
+    let made = world.api.post("/credentials", made).await.data(200);
+    let operations = json!([
+        { "op": "add_node", "tempId": "start", "kind": "manual_trigger" },
+        { "op": "add_node", "tempId": "rows", "appId": "http", "moduleSlug": "list", "after": "start",
+          "params": { "url": service.url("/rows") }, "credentialId": made["credentialId"] },
+        { "op": "add_node", "tempId": "show", "kind": "set", "after": "rows",
+          "params": { "fields": { "query": "{{2.query}}" } } },
+    ]);
+    let workflow = world.api.workflow_with("Rows", operations).await;
+    let run = world.api.start(&workflow, json!({})).await;
+    let report = world.api.ended(&run).await;
+    let keys = |asked: &Asked| {
+        let query = asked.uri.query().unwrap_or_default().to_owned();
+        let pairs = form_urlencoded::parse(query.as_bytes()).into_owned();
+        let keys = pairs.filter(|(name, _)| name == "key");
+        keys.map(|(_, value)| value).collect::<Vec<_>>()
+    };
+    let asked: Vec<_> = service.asked().iter().map(keys).collect();
+    assert_eq!(asked, [[KEY], [KEY]], "{report}");
+    // Another service gets none of it.
+    let asked: Vec<_> = elsewhere.asked().iter().map(keys).collect();
+    assert_eq!(asked, [["***"]], "{report}");
+    let rows = world.api.all_pages(&format!("/runs/{run}/nodes")).await;
+    let told = json!(rows).to_string();
+    assert!(told.contains("***") && !told.contains("k+ey"), "{told}");
 }
 
 async fn a_credential_that_cannot_be_used_fails_the_node(world: &World) {

@@ -20,6 +20,7 @@ on_both_databases!(
     a_node_fails_within_its_own_limits,
     slow_services_hold_up_nobody_else,
     a_flood_of_slow_requests_is_its_own_matter,
+    a_database_that_says_nothing_holds_up_nobody_else,
 );
 
 /// Ways to misbehave, as paths.
@@ -228,6 +229,71 @@ async fn a_flood_of_slow_requests_is_its_own_matter(world: &World) {
         async move { api.post(format!("/runs/{run}/cancel"), json!({})).await.data(200) }
     });
     together(cancels).await;
+}
+
+async fn a_database_that_says_nothing_holds_up_nobody_else(world: &World) {
+    // More than one credential may have connections; the others wait for one.
+    const RUNS: usize = 15;
+    const CONNECTIONS: usize = 10;
+    let (silent, other) = (silent_database(world).await, silent_database(world).await);
+    let workflow = silent.asked(world).await;
+    let mut runs = Vec::new();
+    for _ in 0..RUNS {
+        runs.push(world.api.start(&workflow, json!({})).await);
+    }
+    let mut connections = Vec::new();
+    while connections.len() < CONNECTIONS {
+        connections.push(silent.comes().await);
+    }
+    let decent = Target::start(|_| http::Response::new("{}".into())).await;
+    all_succeed(&world.api, &decent, 20).await;
+    // Another credential does not wait behind it.
+    runs.push(world.api.start(&other.asked(world).await, json!({})).await);
+    connections.push(other.comes().await);
+    for run in runs {
+        let _ = world
+            .api
+            .post(format!("/runs/{run}/cancel"), json!({}))
+            .await
+            .data(200);
+    }
+}
+
+/// Where a database should be, and a credential for it.
+struct SilentDatabase {
+    listener: TcpListener,
+    credential: String,
+}
+
+async fn silent_database(world: &World) -> SilentDatabase {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let body = json!({ "appId": "postgresql", "connectionId": "server", "name": "Silent", "data": {
+        "host": "127.0.0.1", "port": port, "database": "d", "username": "u", "password": "p", "tls": "disable",
+    } });
+    let made = world.api.post("/credentials", body).await.data(200);
+    SilentDatabase {
+        listener,
+        credential: text(&made["credentialId"]),
+    }
+}
+
+impl SilentDatabase {
+    /// A workflow that asks it.
+    async fn asked(&self, world: &World) -> String {
+        let operations = json!([
+            { "op": "add_node", "tempId": "start", "kind": "manual_trigger" },
+            { "op": "add_node", "tempId": "ask", "appId": "postgresql", "moduleSlug": "query", "after": "start",
+              "params": { "query": "SELECT 1" }, "credentialId": self.credential, "config": { "timeoutMs": 600_000 } },
+        ]);
+        world.api.workflow_with("asks a database", operations).await
+    }
+
+    /// The next connection to it.
+    async fn comes(&self) -> TcpStream {
+        let accepted = tokio::time::timeout(test_support::PATIENCE, self.listener.accept()).await;
+        accepted.expect("nobody comes").unwrap().0
+    }
 }
 
 /// Lets runs ask a service that answers, all at the same time.

@@ -175,13 +175,18 @@ impl Api {
             .await
     }
 
-    /// Starts a run of a draft and gives its id.
+    /// Starts a run of a draft and gives its id. A server that says that it cannot now, as one does that has had no
+    /// processor for the time of a lease, is asked again.
     pub async fn start(&self, workflow: &str, body: Value) -> String {
-        let started = self
-            .post(format!("/workflows/{workflow}/runs"), body)
-            .await
-            .data(201);
-        text(&started["runId"])
+        let path = format!("/workflows/{workflow}/runs");
+        let began = Instant::now();
+        let mut started = self.post(&path, body.clone()).await;
+        while started.status == 503 && began.elapsed() < PATIENCE {
+            let seconds = started.header("retry-after").parse().unwrap_or(1);
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            started = self.post(&path, body.clone()).await;
+        }
+        text(&started.data(201)["runId"])
     }
 
     /// The report of a run once it has ended.

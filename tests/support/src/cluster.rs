@@ -1,12 +1,13 @@
 //! A temporary PostgreSQL cluster from the machine's own binaries.
 //!
-//! It listens on a Unix socket in its own directory only, so no port is needed. A watcher process outlives this one
+//! It listens on a Unix socket in its own directory only, so no port is needed, unless a test asks for one. A watcher process outlives this one
 //! just long enough to stop it, however this one ends.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::{Missing, TemporaryDirectory};
+use crate::{Certificate, Missing, TemporaryDirectory};
 
 /// A running cluster. The end of this process stops it and removes its directory, whatever way it ends.
 #[derive(Debug)]
@@ -14,6 +15,7 @@ pub struct PostgresServer {
     account: Account,
     control: String,
     root: PathBuf,
+    settings: String,
     /// Closed when this process ends, which is what the watcher waits for.
     _watcher: std::process::Child,
 }
@@ -33,6 +35,34 @@ impl PostgresServer {
     /// # Errors
     /// When PostgreSQL is not installed or does not start.
     pub fn start() -> Result<Self, Missing> {
+        Self::start_with(|_root, _account| Ok("-c listen_addresses=".to_owned()))
+    }
+
+    /// Starts a cluster that listens on a port of this machine too, with TLS by a certificate for `localhost`. Who comes
+    /// by that way needs a password.
+    ///
+    /// # Errors
+    /// When PostgreSQL is not installed or does not start.
+    pub fn start_on_port(port: u16) -> Result<(Self, Certificate), Missing> {
+        let mut made = None;
+        let server = Self::start_with(|root, account| {
+            let certificate = Certificate::for_localhost(root);
+            account.own(&certificate.key)?;
+            let settings = format!(
+                "-c listen_addresses=127.0.0.1 -c port={port} -c ssl=on -c ssl_cert_file={} -c ssl_key_file={}",
+                certificate.certificate.display(),
+                certificate.key.display()
+            );
+            made = Some(certificate);
+            Ok(settings)
+        })?;
+        let certificate = made.ok_or(Missing::Broken("there is no certificate".to_owned()))?;
+        Ok((server, certificate))
+    }
+
+    fn start_with(
+        settings: impl FnOnce(&Path, &Account) -> Result<String, Missing>,
+    ) -> Result<Self, Missing> {
         let binaries = find_binaries().ok_or(Missing::NotInstalled)?;
         let directory = TemporaryDirectory::new("postgres").map_err(broken)?;
         let root = directory.path().to_path_buf();
@@ -42,15 +72,17 @@ impl PostgresServer {
             binaries.join("initdb").display().to_string(),
             "--pgdata".to_owned(),
             root.join("data").display().to_string(),
-            "--auth=trust".to_owned(),
+            "--auth-local=trust".to_owned(),
+            "--auth-host=scram-sha-256".to_owned(),
             "--username=postgres".to_owned(),
             "--encoding=UTF8".to_owned(),
             "--no-sync".to_owned(),
         ];
         account.run(&initdb)?;
         let control = binaries.join("pg_ctl").display().to_string();
-        account.run(&control_words(&control, &root, START))?;
-        let stop = account.command(&control_words(&control, &root, &["stop", "-m", "immediate"]));
+        let settings = settings(&root, &account)?;
+        account.run(&control_words(&control, &root, &settings, START))?;
+        let stop = account.command(&control_words(&control, &root, "", &["stop", "-m", "immediate"]));
         let watcher = watch(&stop, &root)?;
         // From here on the watcher removes it.
         std::mem::forget(directory);
@@ -58,6 +90,7 @@ impl PostgresServer {
             account,
             control,
             root,
+            settings,
             _watcher: watcher,
         })
     }
@@ -73,7 +106,7 @@ impl PostgresServer {
         };
         for words in [&["stop", "-w", "-m", mode][..], START] {
             self.account
-                .run(&control_words(&self.control, &self.root, words))?;
+                .run(&control_words(&self.control, &self.root, &self.settings, words))?;
         }
         Ok(())
     }
@@ -82,16 +115,28 @@ impl PostgresServer {
     #[must_use]
     pub fn url(&self) -> String {
         let socket = percent_encode(&self.root);
-        format!("postgres://postgres@localhost/postgres?host={socket}")
+        format!(
+            "postgres://postgres@localhost/postgres?host={socket}{}",
+            self.port_in_url()
+        )
+    }
+}
+
+impl PostgresServer {
+    /// The socket's name holds the port.
+    fn port_in_url(&self) -> String {
+        let port = self.settings.split("-c port=").nth(1);
+        let port = port.and_then(|rest| rest.split(' ').next());
+        port.map(|port| format!("&port={port}")).unwrap_or_default()
     }
 }
 
 const START: &[&str] = &["start", "-w"];
 
 /// A command of `pg_ctl` for the cluster of a directory.
-fn control_words(control: &str, root: &Path, words: &[&str]) -> Vec<String> {
+fn control_words(control: &str, root: &Path, settings: &str, words: &[&str]) -> Vec<String> {
     let settings = format!(
-        "-c listen_addresses= -c unix_socket_directories={} -c max_connections=300",
+        "{settings} -c unix_socket_directories={} -c max_connections=300",
         root.display()
     );
     let (data, log) = (root.join("data"), root.join("log"));
@@ -169,6 +214,12 @@ impl Account {
         } else {
             Err(Missing::Broken(format!("chown {name} failed")))
         }
+    }
+
+    /// Makes a file this account's alone, as PostgreSQL wants its key.
+    fn own(&self, file: &Path) -> Result<(), Missing> {
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).map_err(broken)?;
+        self.give(file)
     }
 
     fn command(&self, words: &[String]) -> Vec<String> {

@@ -20,8 +20,11 @@ mod directory;
 pub mod frames;
 pub mod graphs;
 mod http;
+pub mod native;
+mod oauth;
 mod process;
 mod server;
+mod servers;
 mod target;
 mod tls;
 pub mod wire;
@@ -40,7 +43,9 @@ pub use browser::{Browser, browser_or_skip};
 pub use cluster::{PostgresServer, StopMode};
 pub use directory::TemporaryDirectory;
 pub use http::{Answer, HttpClient};
+pub use oauth::{CLIENT_ID, OAuthServer, random};
 pub use server::{Facade, Server, ServerOptions, ShowLog};
+pub use servers::{FileServer, MailSecurity, MailServer, MailboxServer, ObjectStore};
 pub use target::{Asked, Target};
 pub use tls::Certificate;
 
@@ -139,6 +144,43 @@ impl Database {
             &format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name),
         )
         .await
+    }
+}
+
+impl Database {
+    /// Every row of every table as text, with bytes as PostgreSQL writes them and as the text that they may be.
+    ///
+    /// # Panics
+    /// When it cannot be read.
+    pub async fn dump(&self) -> String {
+        let mut connection = PgConnection::connect(&self.url).await.expect("a connection");
+        let tables =
+            "SELECT quote_ident(table_name) FROM information_schema.tables WHERE table_schema = 'public'";
+        let tables: Vec<String> = sqlx::query_scalar(tables)
+            .fetch_all(&mut connection)
+            .await
+            .expect("the tables");
+        let mut dump = String::new();
+        for table in tables {
+            let rows = AssertSqlSafe(format!("SELECT row_to_json(t)::text FROM {table} t"));
+            let rows: Vec<String> = sqlx::query_scalar(rows)
+                .fetch_all(&mut connection)
+                .await
+                .expect("the rows");
+            for row in rows {
+                dump.push_str(&format!("{table}: {row}\n"));
+            }
+        }
+        let hexadecimal = dump.split("\\\\x").skip(1).map(|rest| {
+            let end = rest.find(|letter: char| !letter.is_ascii_hexdigit());
+            &rest[..end.unwrap_or(rest.len())]
+        });
+        let decoded = hexadecimal.filter_map(|text| hex::decode(text).ok());
+        let decoded: Vec<String> = decoded
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .collect();
+        dump.push_str(&decoded.join("\n"));
+        dump
     }
 }
 

@@ -215,6 +215,12 @@ impl Server {
         last_lines(&self.directory)
     }
 
+    /// All that the server has written to its standard output and error.
+    pub fn whole_log(&self) -> String {
+        let log = std::fs::read(self.directory.path().join("log")).unwrap_or_default();
+        String::from_utf8_lossy(&log).into_owned()
+    }
+
     fn endpoint(&self) -> Endpoint {
         let endpoint = Endpoint::from_shared(self.grpc_url()).expect("the core's URL");
         match &self.options.certificate {
@@ -291,7 +297,8 @@ impl Drop for ShowLog<'_> {
 pub struct Facade {
     directory: TemporaryDirectory,
     address: SocketAddr,
-    _process: Process,
+    arguments: Vec<String>,
+    process: Process,
 }
 
 impl Facade {
@@ -300,8 +307,17 @@ impl Facade {
     /// # Panics
     /// When it does not get ready; the log says why.
     pub async fn start(cores: &[&Server]) -> Self {
+        Self::start_with(cores, &[]).await
+    }
+
+    /// As [`Self::start`], with further flags.
+    ///
+    /// # Panics
+    /// When it does not get ready; the log says why.
+    pub async fn start_with(cores: &[&Server], flags: &[&str]) -> Self {
         Self::launch(cores, |_directory, address, cores| {
-            ["--listen", address, "--core", cores].map(str::to_owned).into()
+            let own = ["--listen", address, "--core", cores];
+            own.iter().chain(flags).map(|&flag| flag.to_owned()).collect()
         })
         .await
     }
@@ -324,21 +340,38 @@ impl Facade {
         let address = free_address();
         let urls: Vec<String> = cores.iter().map(|core| core.grpc_url()).collect();
         let arguments = configure(directory.path(), &address.to_string(), &urls.join(","));
-        let log = directory.path().join("log");
-        let process = Process::start(&binary("rest-facade"), &arguments, &[], directory.path(), &log);
+        let process = launch_facade(&arguments, &directory);
         let facade = Self {
             directory,
             address,
-            _process: process,
+            arguments,
+            process,
         };
-        let ready = until(async || is_ready(&facade.api(None)).await.then_some(()));
-        if ready.await.is_none() {
-            panic!(
-                "the facade does not get ready:\n{}",
-                last_lines(&facade.directory)
-            );
-        }
+        facade.get_ready().await;
         facade
+    }
+
+    /// Asks the facade to end (SIGTERM), waits for it, and starts it again.
+    ///
+    /// # Panics
+    /// When it does not end, or not in order, or does not get ready.
+    pub async fn restart(&mut self) {
+        self.process.signal("TERM");
+        let ended = self.process.wait().await;
+        assert!(
+            ended.is_some_and(|status| status.success()),
+            "{ended:?}: {}",
+            self.log()
+        );
+        self.process = launch_facade(&self.arguments, &self.directory);
+        self.get_ready().await;
+    }
+
+    async fn get_ready(&self) {
+        let ready = until(async || is_ready(&self.api(None)).await.then_some(()));
+        if ready.await.is_none() {
+            panic!("the facade does not get ready:\n{}", self.log());
+        }
     }
 
     /// What the facade has logged, its last lines.
@@ -404,6 +437,11 @@ fn launch(
         directory.path(),
         &log,
     )
+}
+
+fn launch_facade(arguments: &[String], directory: &TemporaryDirectory) -> Process {
+    let log = directory.path().join("log");
+    Process::start(&binary("rest-facade"), arguments, &[], directory.path(), &log)
 }
 
 fn last_lines(directory: &TemporaryDirectory) -> String {

@@ -126,6 +126,17 @@ impl Connection {
         })
     }
 
+    /// Whether the server has left it open, as far as is known: one that is kept for long may have been closed.
+    ///
+    /// # Errors
+    /// When the operating system cannot tell.
+    pub fn is_open(&self) -> io::Result<bool> {
+        self.stream.set_nonblocking(true)?;
+        let next = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false)?;
+        Ok(next.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock))
+    }
+
     /// Sends a request and waits for its answer.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Whether a manifest that has the form makes sense: what it refers to is there, and what it names can be reached.
 
 mod connection;
+mod driver;
 mod module;
 mod place;
 
@@ -10,7 +11,7 @@ use url::Url;
 
 use super::connection::Connection;
 use super::field::Field;
-use super::host::HostRule;
+use super::host::{HostRefused, HostRule};
 use super::manifest::{App, ManifestProblem, VERSION};
 use super::template::Template;
 use super::trial::Trial;
@@ -67,7 +68,10 @@ impl<'a> Check<'a> {
                 format!("must have from 1 to {LONGEST_NAME} characters, none of them a control character");
             self.report("name", message);
         }
-        self.base_url();
+        match &app.driver {
+            Some(driver) => self.driver(driver),
+            None => self.base_url(),
+        }
         self.limits();
         let connection = Place::of_connection(self.public.clone());
         self.template("baseUrl", app.base_url.as_ref(), &connection);
@@ -138,16 +142,21 @@ impl<'a> Check<'a> {
     /// A URL, as far as it is known already.
     fn url(&mut self, path: &str, template: &Template) {
         let Some(text) = template.literal() else { return };
-        match Url::parse(text).ok().filter(Url::has_host) {
-            None => self.report(path, format!("{text:?} is no URL; it begins with https://")),
-            Some(url) if self.app.permits(&url, None).is_err() => {
+        let Some(url) = Url::parse(text).ok().filter(Url::has_host) else {
+            return self.report(path, format!("{text:?} is no URL; it begins with https://"));
+        };
+        match self.app.permits(&url, None) {
+            Ok(()) => {}
+            Err(HostRefused::Otherwise { asked, meant, .. }) => {
                 let message = format!(
-                    "leads to {}, which hosts does not permit",
-                    url.host_str().unwrap_or_default()
+                    "leads to {asked}, and hosts permits {meant}; an entry with http:// or with a port says otherwise"
                 );
                 self.report(path, message);
             }
-            Some(_) => {}
+            Err(HostRefused::Elsewhere { .. } | HostRefused::NoHost(_) | HostRefused::Bound { .. }) => {
+                let host = url.host_str().unwrap_or_default();
+                self.report(path, format!("leads to {host}, which hosts does not permit"));
+            }
         }
     }
 
@@ -203,6 +212,17 @@ impl<'a> Check<'a> {
         }
         if named != 1 {
             self.report(&path, "must name one of module, rpc and verify");
+        }
+        let named = trial.module.as_ref().and_then(|id| self.app.module(id));
+        let is_called = named.is_some_and(|module| module.webhook.is_some());
+        if is_called != trial.webhook.is_some() {
+            self.report(
+                format!("{path}.webhook"),
+                "belongs to tests of triggers with a webhook, and to each of them",
+            );
+        }
+        if (trial.detach || trial.delivery.is_some()) && trial.webhook.is_none() {
+            self.report(&path, "detach and delivery need webhook");
         }
         let used = trial.connection.as_ref();
         if used.is_some_and(|used| self.app.connection(&used.id).is_none()) {

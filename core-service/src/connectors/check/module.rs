@@ -24,6 +24,13 @@ impl<'a> Check<'a> {
         self.kind(&path, module);
         let names = module.fields.iter().map(|field| field.name.as_str());
         let place = Place::of_parameters(names, self.public.clone());
+        for (number, guard) in module.refuse.iter().enumerate() {
+            self.template(
+                &format!("{path}.refuse[{number}].when"),
+                Some(&guard.when),
+                &place,
+            );
+        }
         let answered = place.with("response");
         if let Some(request) = &module.request {
             self.request(&format!("{path}.request"), request, &place);
@@ -61,7 +68,16 @@ impl<'a> Check<'a> {
         } = module;
         let is_list = module.module_type == ModuleType::Search || poll.is_some();
         let said = [
-            ("request", request.is_some(), Some(webhook.is_none())),
+            (
+                "request",
+                request.is_some() || self.app.driver.is_some(),
+                Some(webhook.is_none()),
+            ),
+            (
+                "operation",
+                module.operation.is_some(),
+                self.app.driver.is_some().then_some(true),
+            ),
             ("pagination", pagination.is_some(), (!is_list).then_some(false)),
             ("items", items.is_some(), (!is_list).then_some(false)),
             (
@@ -83,6 +99,9 @@ impl<'a> Check<'a> {
                 }
                 _ => {}
             }
+        }
+        if module.operation.is_some() && self.app.driver.is_none() {
+            self.report(format!("{path}.operation"), "belongs to apps with a driver");
         }
         let starts = usize::from(poll.is_some()) + usize::from(webhook.is_some());
         match (module.module_type, starts) {
@@ -108,15 +127,31 @@ impl<'a> Check<'a> {
         }
         let place = Place::of_parameters(rpc.depends_on.iter().map(String::as_str), self.public.clone());
         let answered = place.with("response");
-        self.request(&format!("{path}.request"), &rpc.request, &place);
+        match (&rpc.request, &rpc.operation, &rpc.options.items) {
+            (Some(request), None, Some(_)) => self.request(&format!("{path}.request"), request, &place),
+            (None, Some(_), None) if self.app.driver.is_some() => {}
+            _ if self.app.driver.is_some() => {
+                self.report(&path, "has an operation, and neither a request nor items")
+            }
+            _ => self.report(&path, "has a request and options.items, and no operation"),
+        }
         if let Some(pagination) = &rpc.pagination {
             self.pagination(&format!("{path}.pagination"), pagination, &answered);
         }
         self.template(
             &format!("{path}.options.items"),
-            Some(&rpc.options.items),
+            rpc.options.items.as_ref(),
             &answered,
         );
+        self.template(
+            &format!("{path}.options.more"),
+            rpc.options.more.as_ref(),
+            &answered,
+        );
+        if rpc.options.more.is_some() && (rpc.pagination.is_some() || rpc.operation.is_some()) {
+            let message = "belongs to rpcs with a request and without a pagination, which knows it by itself";
+            self.report(format!("{path}.options.more"), message);
+        }
         let item = Place::default();
         self.template(&format!("{path}.options.value"), Some(&rpc.options.value), &item);
         self.template(&format!("{path}.options.label"), Some(&rpc.options.label), &item);
@@ -146,10 +181,17 @@ impl<'a> Check<'a> {
     }
 
     fn poll(&mut self, path: &str, poll: &'a Poll, place: &Place<'a>) {
-        self.template(&format!("{path}.key"), Some(&poll.key), place);
-        let every = poll.every_seconds.as_ref();
-        self.template(&format!("{path}.everySeconds"), every, place);
-        let fixed = every.and_then(Template::literal_number);
+        for (name, template) in poll.templates() {
+            self.template(&format!("{path}.{name}"), Some(template), place);
+        }
+        if poll.limit.is_some() && self.app.driver.is_none() {
+            self.report(format!("{path}.limit"), "belongs to apps with a driver");
+        }
+        if let Some(order) = poll.order.as_ref().filter(|order| order.is_literal()) {
+            let message = format!("{} is the same for all items; make it of $item", order.written());
+            self.report(format!("{path}.order"), message);
+        }
+        let fixed = poll.every_seconds.as_ref().and_then(Template::literal_number);
         if fixed.is_some_and(|seconds| !Poll::INTERVALS.contains(&seconds)) {
             let (least, most) = (Poll::INTERVALS.start(), Poll::INTERVALS.end());
             let message = format!("must be from {least} to {most}");
@@ -171,6 +213,7 @@ impl<'a> Check<'a> {
         );
         let delivered = place.with("request");
         self.template(&format!("{path}.accept"), webhook.accept.as_ref(), &delivered);
+        self.template(&format!("{path}.key"), webhook.key.as_ref(), &delivered);
         // A signature is checked by what only the connection and the trigger know.
         let mut signed = delivered.clone();
         let fields = self

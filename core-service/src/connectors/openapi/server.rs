@@ -5,6 +5,7 @@ use url::Url;
 
 use super::document::Part;
 use super::{ImportError, Warnings, Wishes};
+use crate::connectors::host::HostRule;
 
 /// The server that the app's requests go to.
 pub(super) struct Server {
@@ -73,11 +74,9 @@ impl Server {
 
 /// A host as manifests write it.
 pub(super) fn host(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    match url.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    }
+    HostRule::of_url(url)
+        .map(|rule| rule.to_string())
+        .unwrap_or_default()
 }
 
 /// The URL with the defaults of its variables.

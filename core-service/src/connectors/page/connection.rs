@@ -20,6 +20,10 @@ pub(super) fn described(connection: &Connection) -> Vec<String> {
     if !connection.fields.is_empty() {
         blocks.push(fields(connection));
     }
+    if !connection.needs_one_of.is_empty() {
+        let names = codes(connection.needs_one_of.iter().map(String::as_str));
+        blocks.push(format!("At least one of these is needed: {names}."));
+    }
     blocks.extend(asked_for(connection));
     if connection.verify.is_some() {
         blocks.push("The service can be asked whether the credential is right.".to_owned());
@@ -38,6 +42,7 @@ fn explained(connection_type: ConnectionType) -> &'static str {
         }
         ConnectionType::OAuth2ClientCredentials => "a client of your organization's own gets a token.",
         ConnectionType::TokenExchange => "the fields are exchanged for a token.",
+        ConnectionType::Server => "the fields say which server it is, and who is asking.",
     }
 }
 

@@ -1,6 +1,6 @@
 //! The page on an app for people who use it, made of its manifest: how to connect, what its modules take and give.
 //!
-//! Absent on purpose: modules that are not offered, and where pages are kept.
+//! Absent on purpose: where pages are kept.
 
 mod connection;
 mod markdown;
@@ -9,6 +9,7 @@ mod module;
 use super::Apps;
 use super::manifest::App;
 use super::module::{Module, ModuleType};
+use crate::native::Failure;
 use markdown::{Table, code, codes, link, text};
 
 /// What modules of a type are called together, in the order of the page.
@@ -27,7 +28,7 @@ impl App {
         blocks.extend(self.connecting());
         blocks.extend(self.limits());
         for (module_type, title) in PARTS {
-            let modules: Vec<&Module> = self.offered(module_type).collect();
+            let modules: Vec<&Module> = self.modules_of(module_type).collect();
             if !modules.is_empty() {
                 blocks.push(format!("## {title}"));
                 blocks.extend(modules.into_iter().flat_map(|module| self.described(module)));
@@ -60,6 +61,12 @@ impl App {
             false => blocks.extend(self.connections.iter().flat_map(connection::described)),
         }
         blocks.push("### Where credentials go".to_owned());
+        if self.driver.is_some() {
+            let said = "To the server that the credential names, and nowhere else; no `http_request` can send it. That server's \
+                        address must be public, or one that the operator allows with `--outbound-allow`.";
+            blocks.push(said.to_owned());
+            return blocks;
+        }
         blocks.push(self.hosts_described());
         blocks
     }
@@ -97,12 +104,15 @@ impl App {
                 retry.delay_ms,
             ));
         }
-        blocks.push(module::failures(self.errors.iter(), "Failures have the codes"));
+        blocks.push(match &self.driver {
+            Some(_) => format!("Failures have the codes {}.", codes(Failure::CODES)),
+            None => module::failures(self.errors.iter(), "Failures have the codes"),
+        });
         blocks
     }
 
-    fn offered(&self, module_type: ModuleType) -> impl Iterator<Item = &Module> {
-        let modules = self.modules.iter().filter(|module| module.is_offered());
+    fn modules_of(&self, module_type: ModuleType) -> impl Iterator<Item = &Module> {
+        let modules = self.modules.iter();
         modules.filter(move |module| module.module_type == module_type)
     }
 }
@@ -116,7 +126,7 @@ impl Apps {
         for app in apps {
             let name = format!("[{}]({}.md)", text(&app.name), app.id);
             let description = app.description.as_deref().map(text).unwrap_or_default();
-            let counts = PARTS.map(|(module_type, _)| app.offered(module_type).count().to_string());
+            let counts = PARTS.map(|(module_type, _)| app.modules_of(module_type).count().to_string());
             table.row([name, description].into_iter().chain(counts));
         }
         format!(
@@ -183,8 +193,12 @@ modules:
     }
 
     #[test]
-    fn what_is_not_offered_has_no_place() {
+    fn a_trigger_that_is_called_says_who_enters_its_url() {
         let page = App::read(HOSTILE).unwrap().page();
-        assert!(!page.contains("Called") && !page.contains("Triggers"), "{page}");
+        assert!(
+            page.contains("Triggers") && page.contains("A person enters"),
+            "{page}"
+        );
+        assert!(!page.contains("Asks the service"), "{page}");
     }
 }

@@ -12,7 +12,8 @@ use crate::connectors::manifest::App;
 use crate::connectors::module::{ConnectionNeed, Module, ModuleType};
 use crate::connectors::options::Rpc;
 use crate::connectors::template::Template;
-use crate::connectors::trial::Trial;
+use crate::connectors::trial::{Becomes, Trial, TrialDelivery};
+use crate::connectors::trigger::Webhook;
 
 impl App {
     /// What the page says of a module.
@@ -62,9 +63,16 @@ fn parameters(module: &Module, rpcs: &[Rpc]) -> String {
 
 /// What comes of it, in words.
 fn given(module: &Module) -> String {
+    let is_action = module.module_type == ModuleType::Action;
+    if let Some(operation) = module.operation.as_ref().filter(|_| is_action) {
+        return format!("Gives what the operation {} gives.", code(operation));
+    }
     let mut said = match module.module_type {
         ModuleType::Search => "Gives a list; what follows runs once for each item.".to_owned(),
-        ModuleType::Trigger => asks(module),
+        ModuleType::Trigger => match &module.webhook {
+            Some(webhook) => listens(webhook),
+            None => asks(module),
+        },
         ModuleType::Action => match module.output.as_ref().map(Template::written) {
             None => "Gives the body of the service's answer.".to_owned(),
             Some(Value::Object(members)) if !members.is_empty() => {
@@ -73,8 +81,8 @@ fn given(module: &Module) -> String {
             Some(_) => "Gives what it reads from the service's answer.".to_owned(),
         },
     };
-    if let Some(pagination) = &module.pagination {
-        let pages = counted(u64::from(pagination.most()), "page");
+    if module.pagination.is_some() {
+        let pages = counted(u64::from(module.most_pages()), "page");
         said.push_str(&format!(" It reads at most {pages}."));
     }
     said
@@ -91,9 +99,25 @@ fn asks(module: &Module) -> String {
     format!("Asks the service {when}. Each new item starts a run, whose input it is.")
 }
 
+/// Who tells the service where to call, and what its calls start.
+fn listens(webhook: &Webhook) -> String {
+    let told = match webhook.is_attached() {
+        true => "The service is told the trigger's URL when the workflow goes live.",
+        false => {
+            "A person enters the trigger's URL at the service; `POST /workflows/{id}/webhook` gives it once the workflow \
+             is deployed."
+        }
+    };
+    format!("{told} What it delivers there starts a run.")
+}
+
 /// What a test of the manifest shows that the module gives: the output, or the first item.
 fn sample<'a>(module: &Module, trial: &'a Trial) -> Option<&'a Value> {
     if trial.module.as_ref() != Some(&module.id) || trial.error.is_some() {
+        return None;
+    }
+    let is_run = |delivery: &TrialDelivery| delivery.becomes == Becomes::Run;
+    if module.webhook.is_some() && !trial.delivery.as_ref().is_some_and(is_run) {
         return None;
     }
     let item = trial.items.as_ref().and_then(|items| items.first());
@@ -114,6 +138,7 @@ pub(super) fn typed(field: &Field) -> String {
     let is_choice = field.field_type == FieldType::Choice;
     match is_choice && !field.choices.is_empty() {
         true => codes(field.choices.iter().map(String::as_str)),
+        false if field.multiline => format!("{}, of several lines", field.field_type.as_str()),
         false => field.field_type.as_str().to_owned(),
     }
 }

@@ -163,3 +163,8 @@ pub(super) fn texts(name: &str, value: &Value) -> Result<Vec<String>, NodeError>
         value => Ok(vec![text(value)?]),
     }
 }
+
+/// Whether doing it twice is doing it once, by the method's own meaning.
+pub(super) fn is_repeatable(method: &Method) -> bool {
+    method.is_idempotent()
+}

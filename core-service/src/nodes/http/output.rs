@@ -12,11 +12,11 @@ use jiff::fmt::rfc2822;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Call, HTTP_ERROR, is_repeatable};
+use super::call::is_repeatable;
+use super::{Call, HTTP_ERROR};
 use crate::clock;
-use crate::connectors::ToldFailure;
+use crate::connectors::{TemplateError, ToldFailure};
 use crate::outbound::Response;
-use crate::secret::Mask;
 
 /// The most characters of a body that a failure tells of.
 const EXCERPT: usize = 300;
@@ -55,13 +55,13 @@ pub(super) fn body(response: &Response, wanted: Option<ResponseType>) -> Result<
     })
 }
 
-/// The failure that an answer to a call is.
-pub(super) fn failure(call: &Call, response: &Response, mask: &Mask) -> NodeError {
+/// The failure that an answer to a call is. `hide` takes out what nobody may read.
+pub(super) fn failure(call: &Call, response: &Response, hide: impl Fn(&mut String)) -> NodeError {
     let what = call.summary();
     let status = response.status;
     let mut body = String::from_utf8_lossy(&response.body).into_owned();
     // Before it is cut, so that no part of a secret is left.
-    mask.text(&mut body);
+    hide(&mut body);
     let mut message = format!("{what} answered {status}");
     let excerpt = excerpt(body.trim());
     if !excerpt.is_empty() {
@@ -106,7 +106,7 @@ fn excerpt(text: &str) -> &str {
 }
 
 /// How long the other side asks to wait, in milliseconds; at most a day.
-fn retry_after_ms(status: StatusCode, headers: &HeaderMap, now_ms: i64) -> Option<u64> {
+pub(super) fn retry_after_ms(status: StatusCode, headers: &HeaderMap, now_ms: i64) -> Option<u64> {
     if !matches!(
         status,
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
@@ -181,6 +181,11 @@ fn text(bytes: &[u8]) -> Value {
     Value::String(String::from_utf8_lossy(bytes).into_owned())
 }
 
+/// An answer that a manifest cannot read.
+pub(super) fn unreadable(error: &TemplateError) -> NodeError {
+    NodeError::new(HTTP_ERROR, error.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
@@ -188,6 +193,7 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
+    use crate::secret::Mask;
 
     fn response(content_type: &str, body: &'static [u8]) -> Response {
         let mut headers = HeaderMap::new();
@@ -243,7 +249,7 @@ mod tests {
                 body: body.into(),
             };
             let call = Call::read(json!({ "url": "https://x/" })).unwrap();
-            failure(&call, &response, &mask).message
+            failure(&call, &response, |text| mask.text(text)).message
         };
         assert_eq!(said(String::new()), "GET x answered 404 Not Found");
         assert_eq!(

@@ -1,22 +1,26 @@
 //! Rehearsals: the tests inside a manifest, run without a network, on the very requests that would be sent.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+#[cfg(test)]
+mod replay;
+mod request;
+mod webhook;
+
 use std::time::Duration;
 
 use engine::failure::NodeError;
+use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{Call, output, unreadable};
+use self::request::{Proof, Sent};
+use super::Call;
+use super::output::{self, unreadable};
 use crate::connectors::{
-    App, Connected, Connection, ConnectionData, Grant, Step, Trial, TrialExchange, TrialRequest,
-    TrialResponse, Walk,
+    App, Connected, Connection, ConnectionData, DynamicOptions, Grant, Listed, Poll, Step, TemplateError,
+    Trial, TrialExchange, TrialResponse, Walk,
 };
 use crate::outbound::{Request, Response};
-use crate::secret::Mask;
 
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -36,10 +40,11 @@ fn run(app: &App, trial: &Trial) -> Result<(), String> {
     let grant = data.map(|(connection, data)| connection.grant(data)).transpose();
     let stage = Stage {
         app,
+        trial,
         connected: data,
         grant: grant.map_err(|error| error.to_string())?,
     };
-    let text = |error: crate::connectors::TemplateError| error.to_string();
+    let text = |error: TemplateError| error.to_string();
     if let Some(id) = &trial.module {
         let module = app.module(id).ok_or("the module is not there")?;
         for (name, value) in &trial.parameters {
@@ -49,8 +54,21 @@ fn run(app: &App, trial: &Trial) -> Result<(), String> {
                 .and(known.then_some(()).ok_or("is no field".to_owned()))
                 .map_err(|message| format!("parameters.{name} {message}"))?;
         }
-        let walk = app.begin(module, &trial.parameters, data).map_err(text)?;
-        let outcome = stage.perform(walk, &trial.exchanges)?;
+        if let Some(webhook) = &trial.webhook {
+            return stage.listen(module, trial, webhook);
+        }
+        let outcome = match app.begin(module, &trial.parameters, data) {
+            Ok(walk) => stage.perform(walk, &trial.exchanges)?,
+            Err(error) if trial.exchanges.is_empty() => Err(NodeError::expression(error.to_string())),
+            Err(error) => return Err(format!("makes no request: {error}")),
+        };
+        let outcome = match (&module.poll, outcome) {
+            (Some(poll), Ok(Value::Array(items))) => {
+                let parameters = module.with_defaults(&trial.parameters);
+                Ok(accepted(poll, &parameters, items).map_err(text)?)
+            }
+            (_, outcome) => outcome,
+        };
         let items = trial.items.clone().map(Value::Array);
         return compare(trial, outcome, trial.output.clone().or(items));
     }
@@ -58,19 +76,45 @@ fn run(app: &App, trial: &Trial) -> Result<(), String> {
         let rpc = app.rpc(id).ok_or("the rpc is not there")?;
         let walk = app.ask(rpc, trial.parameters.clone(), data).map_err(text)?;
         let outcome = stage.perform(walk, &trial.exchanges)?;
-        let outcome = outcome.and_then(|items| {
-            let choices = rpc.choices(items.as_array().map_or(&[], Vec::as_slice));
-            let choices = choices.map_err(|error| unreadable(&error))?.items.into_iter();
-            let shown = choices.map(|choice| json!({ "value": choice.value, "label": choice.label }));
-            Ok(Value::Array(shown.collect()))
+        let choices = outcome.and_then(|listed| {
+            let choices = rpc.choices(&Listed::of_walk(listed));
+            choices.map_err(|error| unreadable(&error))
         });
-        return compare(trial, outcome, trial.options.clone().map(Value::Array));
+        if let Some(choices) = choices
+            .as_ref()
+            .ok()
+            .filter(|choices| choices.truncated != trial.truncated)
+        {
+            return Err(format!("gives truncated: {}", choices.truncated));
+        }
+        return compare(trial, choices.map(shown), trial.options.clone().map(Value::Array));
     }
     let (connection, data) = data.ok_or("verify needs a connection")?;
     let walk = app.verify(connection, data).map_err(text)?;
     let walk = walk.ok_or("the connection has nothing to verify")?;
     let outcome = stage.perform(walk, &trial.exchanges)?;
     compare(trial, outcome.map(|_| Value::Null), None)
+}
+
+/// The items that start runs. The trigger has to tell all from each other, and their order.
+fn accepted(poll: &Poll, parameters: &Value, items: Vec<Value>) -> Result<Value, TemplateError> {
+    let mut accepted = Vec::with_capacity(items.len());
+    for item in items {
+        poll.key(&item, parameters)?;
+        poll.order(&item, parameters)?;
+        if poll.accepts(&item, parameters)? {
+            accepted.push(item);
+        }
+    }
+    Ok(Value::Array(accepted))
+}
+
+/// Choices as tests write them.
+fn shown(choices: DynamicOptions) -> Value {
+    let choices = choices.items.into_iter();
+    choices
+        .map(|choice| json!({ "value": choice.value, "label": choice.label }))
+        .collect()
 }
 
 fn connected<'a>(app: &'a App, trial: &Trial) -> Result<Option<(&'a Connection, ConnectionData)>, String> {
@@ -113,6 +157,7 @@ fn compare(trial: &Trial, outcome: Result<Value, NodeError>, expected: Option<Va
 /// Where a module performs: what its requests are made with.
 struct Stage<'a> {
     app: &'a App,
+    trial: &'a Trial,
     connected: Connected<'a>,
     grant: Option<Grant>,
 }
@@ -138,7 +183,15 @@ impl Stage<'_> {
                 ));
             };
             let request = self.request(&call)?;
-            check(&request, &self.url(&request), &exchange.request)
+            let url = self.url(&request);
+            let sent = Sent {
+                method: &request.method,
+                url: &url,
+                headers: &request.headers,
+                body: &request.body,
+            };
+            let proof = Proof::of(self.trial, self.grant.as_ref());
+            request::check(&sent, &exchange.request, &proof)
                 .map_err(|message| format!("request {number}: {message}"))?;
             let ended = self.hear(&mut walk, &call, &exchange.response)?;
             if let Some(outcome) = ended {
@@ -178,7 +231,7 @@ impl Stage<'_> {
         let response = response(given)?;
         let body = output::body(&response, call.response_type).map_err(|error| error.message)?;
         let answer = output::of(&response, body, Duration::ZERO);
-        let by_status = output::failure(call, &response, &Mask::default());
+        let by_status = output::failure(call, &response, |_| {});
         match walk.failure(&answer) {
             Ok(None) => {}
             Ok(Some(told)) => return Ok(Some(Err(output::named(by_status, told)))),
@@ -187,7 +240,7 @@ impl Stage<'_> {
         if call.fails_on_status() && response.status.as_u16() >= 400 {
             return Ok(Some(Err(by_status)));
         }
-        Ok(match walk.take(&answer) {
+        Ok(match walk.take(&answer, &answer) {
             Ok(Step::Done(output)) => Some(Ok(output)),
             Ok(Step::Again) => None,
             Err(error) => Some(Err(unreadable(&error))),
@@ -218,96 +271,12 @@ fn response(given: &TrialResponse) -> Result<Response, String> {
     })
 }
 
-/// Compares a request that would be sent with the one that is expected.
-fn check(request: &Request, url: &Url, expected: &TrialRequest) -> Result<(), String> {
-    let mut wrong = String::new();
-    let mut differs = |what: &str, found: &dyn std::fmt::Display, wanted: &dyn std::fmt::Display| {
-        let _ = write!(wrong, "{what} is {found}\n  and not {wanted}; ");
-    };
-    if Method::try_from(expected.method.as_str()).ok().as_ref() != Some(&request.method) {
-        differs("the method", &request.method, &expected.method);
-    }
-    if url.path() != expected.path {
-        differs("the path", &url.path(), &expected.path);
-    }
-    if let Some(host) = &expected.host
-        && url.host_str() != Some(host)
-    {
-        differs("the host", &url.host_str().unwrap_or_default(), host);
-    }
-    let (query, wanted) = (query(url), json!(expected.query));
-    if query != wanted {
-        differs("the query", &query, &wanted);
-    }
-    for (name, wanted) in &expected.headers {
-        let found = request
-            .headers
-            .get(name)
-            .map(|value| String::from_utf8_lossy(value.as_bytes()));
-        if found.as_deref() != Some(wanted) {
-            differs(
-                &format!("the header {name}"),
-                &found.unwrap_or("absent".into()),
-                wanted,
-            );
-        }
-    }
-    let (body, wanted) = (body(request), expected.body.clone().unwrap_or_default());
-    if body != wanted {
-        differs("the body", &body, &wanted);
-    }
-    match wrong.is_empty() {
-        true => Ok(()),
-        false => Err(wrong.trim_end_matches("; ").to_owned()),
-    }
-}
-
-/// The texts by name; a list of those that share one.
-fn query(url: &Url) -> Value {
-    gathered(
-        url.query_pairs()
-            .map(|(name, value)| (name.into_owned(), value.into_owned())),
-    )
-}
-
-fn gathered(pairs: impl Iterator<Item = (String, String)>) -> Value {
-    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (name, value) in pairs {
-        found.entry(name).or_default().push(value);
-    }
-    let shown = found.into_iter().map(|(name, mut values)| {
-        let value = match values.len() {
-            1 => json!(values.remove(0)),
-            _ => json!(values),
-        };
-        (name, value)
-    });
-    Value::Object(shown.collect())
-}
-
-fn body(request: &Request) -> Value {
-    if request.body.is_empty() {
-        return Value::Null;
-    }
-    let content_type = request
-        .headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
-    match content_type.unwrap_or_default() {
-        "application/x-www-form-urlencoded" => {
-            gathered(form_urlencoded::parse(&request.body).map(|(name, value)| (name.into(), value.into())))
-        }
-        _ => serde_json::from_slice(&request.body)
-            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&request.body).into_owned())),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
-    use crate::connectors::Apps;
+    use crate::connectors::{Apps, Order};
 
     #[test]
     fn every_built_in_app_passes_its_own_tests() {
@@ -334,6 +303,64 @@ mod tests {
         let app = App::read(documented()).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(failures(&app), [""; 0]);
         assert!(app.tests.len() >= app.modules.len());
+    }
+
+    /// What an app says of the order of its items is true of those in its tests, which are the service's own.
+    #[test]
+    fn items_come_in_the_order_that_their_apps_say() {
+        let apps = Apps::built_in().unwrap();
+        for app in apps.iter() {
+            for trial in &app.tests {
+                let module = trial.module.as_ref().and_then(|id| app.module(id));
+                let Some((module, poll)) = module.and_then(|module| Some((module, module.poll.as_ref()?)))
+                else {
+                    continue;
+                };
+                let parameters = module.with_defaults(&trial.parameters);
+                let order = |item| poll.order(item, &parameters).unwrap();
+                let orders: Vec<_> = trial.items.iter().flatten().map(order).collect();
+                let place = format!("{}, {}: {orders:?}", app.id, trial.name);
+                assert!(
+                    !poll.is_ordered() || orders.iter().all(Option::is_some),
+                    "{place}"
+                );
+                let mut pairs = orders.windows(2);
+                assert!(pairs.all(|pair| !is_below(&pair[0], &pair[1])), "{place}");
+            }
+        }
+    }
+
+    fn is_below(one: &Option<Order>, other: &Option<Order>) -> bool {
+        matches!((one, other), (Some(one), Some(other)) if one.is_below(other))
+    }
+
+    /// What the documented app's tests say after one of them was changed.
+    fn changed(right: &str, wrong: &str) -> Vec<String> {
+        let text = documented().replacen(right, wrong, 1);
+        assert_ne!(text, documented(), "{right}");
+        failures(&App::read(&text).unwrap_or_else(|error| panic!("{error}")))
+    }
+
+    #[test]
+    fn a_test_names_what_proves_the_connection() {
+        let failed = changed(", headers: { x-api-key: k-1 }", "");
+        assert!(
+            failed[0].contains("the header x-api-key is k-1, and the test does not name it"),
+            "{failed:?}"
+        );
+        let failed = changed("headers: { x-api-key: k-1 }", "headers: { x-api-key: k-2 }");
+        assert!(
+            failed[0].contains("the header x-api-key is k-1\n  and not k-2"),
+            "{failed:?}"
+        );
+    }
+
+    #[test]
+    fn a_body_is_of_its_content_type() {
+        let request = "      path: /customers\n      body: {";
+        let failed = changed(request, &request.replace("body", "bodyType: form\n      body"));
+        let says = "the content type is application/x-www-form-urlencoded\n  and not application/json";
+        assert!(failed.len() == 1 && failed[0].contains(says), "{failed:?}");
     }
 
     #[test]
@@ -368,15 +395,22 @@ mod tests {
                 "parameters.nam is no field",
             ),
             (
+                "key: \"{{$item.id}}\", order",
+                "key: \"{{$item.number}}\", order",
+                "an item has no key",
+            ),
+            (
+                "order: \"{{$item.id}}\", every",
+                "order: \"{{$item}}\", every",
+                "an item's order is neither",
+            ),
+            (
                 "message: unknown key }",
                 "message: other }",
                 "fails with CREDENTIAL_INVALID",
             ),
         ] {
-            let text = documented().replacen(right, wrong, 1);
-            assert_ne!(text, documented(), "{right}");
-            let app = App::read(&text).unwrap_or_else(|error| panic!("{error}"));
-            let failed = failures(&app);
+            let failed = changed(right, wrong);
             assert!(
                 failed.len() == 1 && failed[0].contains(says),
                 "{failed:?} has not {says}"

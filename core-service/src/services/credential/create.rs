@@ -1,4 +1,4 @@
-//! Making a credential: at once when nothing is missing, else by a link under which a person finishes it.
+//! Making a credential: at once when nothing is missing, else by a link under which a person finishes it or consents.
 
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ fn read(connection: &Connection, given: Option<&v1::JsonObject>) -> Result<(Conn
         };
         return Err(refusal(forgotten.into_iter().map(violation).collect()));
     }
-    let is_complete = missing.is_empty();
+    let is_complete = connection.is_complete(&data) && !connection.needs_consent();
     Ok((data, is_complete))
 }
 

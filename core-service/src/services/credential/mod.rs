@@ -138,9 +138,10 @@ impl From<CredentialError> for Error {
         match error {
             CredentialError::NotFound => Self::not_found("credential"),
             CredentialError::Secret(error) => error.into(),
-            error @ (CredentialError::NotActive(_) | CredentialError::Orphan | CredentialError::Grant(_)) => {
-                Self::internal(error)
-            }
+            error @ (CredentialError::NotActive(_)
+            | CredentialError::Orphan
+            | CredentialError::Grant(_)
+            | CredentialError::Token(_)) => Self::internal(error),
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::connectors::{App, Apps, DynamicOptions, Rpc};
 use crate::credentials::{CredentialError, OpenCredential};
 use crate::error::{Error, Result};
 use crate::nodes::http::{Caller, account};
+use crate::secret::Hide;
 use crate::services::Services;
 
 /// How long the service may take to answer.
@@ -35,6 +36,7 @@ pub(super) async fn list(
     let caller = Caller {
         app: Some(app),
         credential: credential.as_ref(),
+        hide: Hide::default(),
         idempotency_key: None,
         account: account(caller.organization_id(), request.credential_id.as_deref()),
         timeout: PATIENCE,
@@ -77,8 +79,8 @@ async fn open(
     credential_id: &str,
 ) -> Result<OpenCredential> {
     match services
-        .credentials
-        .active(organization_id, credential_id, &Apps::default())
+        .http
+        .usable(organization_id, credential_id, &Apps::default())
         .await
     {
         Ok(opened) if opened.app.id == app.id => Ok(opened),
@@ -98,12 +100,9 @@ async fn ask(
     parameters: Map<String, Value>,
     caller: Caller<'_>,
 ) -> Result<DynamicOptions, NodeError> {
-    let connected = caller.credential.map(OpenCredential::connected);
-    let walk = app.ask(rpc, parameters, connected);
-    let walk = walk.map_err(|error| NodeError::expression(error.to_string()))?;
-    let items = services.http.walk(walk, caller).await?;
-    let choices = rpc.choices(items.as_array().map_or(&[], Vec::as_slice));
-    choices.map_err(|error| NodeError::new("HTTP_ERROR", error.to_string()))
+    let listed = services.app_caller.ask(app, rpc, parameters, caller).await?;
+    rpc.choices(&listed)
+        .map_err(|error| NodeError::new("HTTP_ERROR", error.to_string()))
 }
 
 fn shown(options: DynamicOptions) -> v1::DynamicOptionsResult {
@@ -115,7 +114,7 @@ fn shown(options: DynamicOptions) -> v1::DynamicOptionsResult {
     });
     v1::DynamicOptionsResult {
         items: items.collect(),
-        truncated: options.total.is_some(),
+        truncated: options.truncated,
         total: options
             .total
             .map(|total| i32::try_from(total).unwrap_or(i32::MAX)),

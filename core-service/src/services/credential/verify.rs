@@ -1,31 +1,14 @@
-//! Testing a credential against its service.
-
-use std::time::Duration;
+//! Testing a credential against its service, and what that makes of it.
 
 use contract::scope::CredentialUse;
 use contract::v1;
-use http::StatusCode;
 
 use crate::auth::Authorized;
-use crate::connectors::{ToldFailure, Walk};
-use crate::credentials::{CredentialError, OpenCredential};
+use crate::credentials::CredentialError;
 use crate::error::Result;
-use crate::nodes::http::{Caller, account};
+use crate::nodes::verification::Verdict;
 use crate::services::Services;
 use crate::store::{Credential, CredentialStatus};
-
-/// How long the service may take to answer.
-const PATIENCE: Duration = Duration::from_secs(15);
-
-/// What a test has shown.
-enum Verdict {
-    /// The service accepts it, or there is no service to ask and nothing is missing.
-    Accepted,
-    /// The service refuses it.
-    Refused(String),
-    /// The service could not be asked, or did not say.
-    Untold(String),
-}
 
 pub(super) async fn verify(
     services: &Services,
@@ -37,6 +20,8 @@ pub(super) async fn verify(
     let verdict = verdict(services, &credential).await?;
     let status = match verdict {
         Verdict::Accepted => Some(CredentialStatus::Active),
+        // One that ran out is refused because of that.
+        Verdict::Refused(_) if credential.status == CredentialStatus::Expired => None,
         Verdict::Refused(_) => Some(CredentialStatus::Invalid),
         Verdict::Untold(_) => None,
     };
@@ -54,62 +39,10 @@ async fn verdict(services: &Services, credential: &Credential) -> Result<Verdict
         let message = "It is not finished: a person has to open its connect_url first.";
         return Ok(Verdict::Untold(message.to_owned()));
     }
-    let opened = match services.credentials.open(credential).await {
-        Ok(opened) => opened,
-        Err(error @ CredentialError::Orphan) => return Ok(Verdict::Untold(error.to_string())),
-        Err(error) => return Err(error.into()),
-    };
-    if let Err(problem) = opened.app.check_hosts(opened.connection(), &opened.data) {
-        return Ok(Verdict::Refused(format!(
-            "The field {} {}.",
-            problem.name, problem.message
-        )));
-    }
-    Ok(match opened.app.verify(opened.connection(), &opened.data) {
-        Ok(None) => Verdict::Accepted,
-        Ok(Some(walk)) => ask(services, credential, &opened, &walk).await,
-        Err(error) => Verdict::Untold(error.to_string()),
-    })
-}
-
-async fn ask(
-    services: &Services,
-    credential: &Credential,
-    opened: &OpenCredential,
-    walk: &Walk<'_>,
-) -> Verdict {
-    let caller = Caller {
-        app: Some(&opened.app),
-        credential: Some(opened),
-        idempotency_key: None,
-        account: account(&credential.organization_id, Some(&credential.id)),
-        timeout: PATIENCE,
-    };
-    match services.http.test(walk, caller).await {
-        Ok((_, Some(told))) => judge_told(told),
-        Ok((status, None)) => judge(status),
-        Err(error) => Verdict::Untold(error.message),
-    }
-}
-
-/// What the app's own rules say.
-fn judge_told(told: ToldFailure) -> Verdict {
-    let message = told
-        .message
-        .unwrap_or_else(|| "The service does not answer as it should.".to_owned());
-    match told.code.as_deref() {
-        Some("CREDENTIAL_INVALID") => Verdict::Refused(message),
-        _ => Verdict::Untold(message),
-    }
-}
-
-fn judge(status: StatusCode) -> Verdict {
-    match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            Verdict::Refused(format!("The service refuses it with status {}.", status.as_u16()))
-        }
-        status if status.is_success() || status.is_redirection() => Verdict::Accepted,
-        status => Verdict::Untold(format!("The service answered with status {}.", status.as_u16())),
+    match services.credentials.open(credential).await {
+        Ok(opened) => Ok(services.app_caller.verify(opened).await?),
+        Err(error @ CredentialError::Orphan) => Ok(Verdict::Untold(error.to_string())),
+        Err(error) => Err(error.into()),
     }
 }
 

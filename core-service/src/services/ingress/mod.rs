@@ -1,7 +1,9 @@
 //! Calls of webhook URLs: the product's hottest path. A call is answered once its run is durable, or with what the run
-//! says (`answer`). What a call is read from is in `body`, how it proves where it comes from in `verify`.
+//! says (`answer`). What a call is read from is in `body`, how it proves where it comes from in `verify`. Services that
+//! call for triggers of their apps are heard in `app`.
 
 mod answer;
+mod app;
 mod body;
 mod verify;
 
@@ -23,8 +25,9 @@ use super::{Services, service};
 use crate::auth::Authorized;
 use crate::clock;
 use crate::error::{Error, Result};
+use crate::id::{self, Kind};
 use crate::runtime::{GraphRef, Lineage, PlanError, StartRun, StartRunError, Started, Trigger};
-use crate::store::{Binding, Deployment, IdempotencyKey, WebhookTarget};
+use crate::store::{Binding, Deployment, IdempotencyKey, Organization, WebhookTarget};
 
 /// The largest message: the largest body an operator may allow, and its headers.
 pub(super) const MAX_MESSAGE_BYTES: usize = 64 << 20;
@@ -48,8 +51,11 @@ impl WebhookIngress {
     async fn receive_webhook(
         &self,
         _caller: Authorized<Public>,
-        request: v1::ReceiveWebhookRequest,
+        mut request: v1::ReceiveWebhookRequest,
     ) -> Result<v1::ReceiveWebhookResponse> {
+        if id::is_valid(Kind::Registration, &request.webhook_id) {
+            return Box::pin(self.receive_for_app(request)).await;
+        }
         let target = self.services.targets.find(&request.webhook_id).await?;
         let target = target.ok_or_else(|| Error::not_found("webhook"))?;
         if target.method() != request.method {
@@ -58,9 +64,10 @@ impl WebhookIngress {
         }
         let live = Live::of(&target)?;
         live.trigger.verifier.check(&request, clock::now_ms())?;
+        live.trigger.verifier.hide(&mut request);
         let settings = &live.trigger.settings;
         if settings.response_mode == ResponseMode::Immediate {
-            let started = self.start(&live, request).await?;
+            let started = self.start(&live.row.organization, live.run(request)?).await?;
             return Ok(accepted(&started.run_id));
         }
         // Apart, like all that few calls need: thousands of calls wait at the same time, each in memory of its own.
@@ -80,7 +87,7 @@ impl WebhookIngress {
         let _place =
             place.ok_or_else(|| Error::unavailable("Too many callers wait for runs; try again soon."))?;
         let deadline = Instant::now() + Duration::from_millis(settings.response_timeout_ms);
-        let started = self.start(&live, request).await?;
+        let started = self.start(&live.row.organization, live.run(request)?).await?;
         answer::of_run(
             runtime,
             organization_id,
@@ -91,10 +98,9 @@ impl WebhookIngress {
         .await
     }
 
-    async fn start(&self, live: &Live<'_>, request: v1::ReceiveWebhookRequest) -> Result<Started> {
-        let run = live.run(request)?;
+    async fn start(&self, organization: &Organization, run: StartRun) -> Result<Started> {
         // A repeated delivery is answered whatever the bill says: it starts nothing.
-        let started = match start::check_billing(&live.row.organization) {
+        let started = match start::check_billing(organization) {
             Ok(()) => self.start_run(run).await?,
             Err(refusal) => Box::pin(start::replay(&self.services, &run))
                 .await?

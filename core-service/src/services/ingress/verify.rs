@@ -15,6 +15,9 @@ use crate::error::{Error, Result};
 use crate::secret::Secret;
 use crate::variables::VariableSet;
 
+/// What a run sees of a secret.
+const HIDDEN: &[u8] = b"***";
+
 /// How far the clock of a sender may be off, in seconds.
 const TOLERANCE_S: i64 = 300;
 /// What a secret of Standard Webhooks begins with.
@@ -70,6 +73,16 @@ impl Verifier {
             Verify::Header { secret, .. }
             | Verify::HmacSha256 { secret, .. }
             | Verify::StandardWebhooks { secret } => secret.contains("{{"),
+        }
+    }
+
+    /// Hides the secret that a call has shown: its run keeps what started it.
+    pub(super) fn hide(&self, request: &mut v1::ReceiveWebhookRequest) {
+        if let Self::Header { name, .. } = self {
+            let shown = request.headers.iter_mut();
+            for header in shown.filter(|header| header.name == *name) {
+                header.value = HIDDEN.to_vec();
+            }
         }
     }
 

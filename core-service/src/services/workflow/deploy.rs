@@ -42,11 +42,17 @@ impl Workflows {
             }
             let (frozen, error_triggers) = (frozen(&draft, &callable, &kinds), error_triggers(&draft)?);
             let polls = polls(&draft, kinds.apps())?;
+            let registrations =
+                self.services
+                    .registrations
+                    .of_graph(caller.organization_id(), &draft, kinds.apps());
+            let registrations = registrations.await?;
             let new = NewDeployment {
                 expected_updated_at: workflow.updated_at,
                 graph: &frozen,
                 error_triggers: &error_triggers,
                 polls: &polls,
+                registrations: &registrations,
             };
             match store
                 .deploy_workflow(&caller.actor(), caller.organization_id(), &request.id, &new)

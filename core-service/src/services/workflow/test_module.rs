@@ -25,6 +25,7 @@ use crate::connectors::Apps;
 use crate::error::{Error, Result};
 use crate::nodes::{Executed, Execution, Log};
 use crate::runtime::{Report, ReportError};
+use crate::secret::Hide;
 use crate::services::run::start;
 use crate::store::Workflow;
 use crate::variables::VariableSet;
@@ -49,7 +50,10 @@ impl Workflows {
         // What templates give is computed before anything is waited for.
         let wanted = module.request(&Trial::new(&draft, node, &workflow, report.as_ref(), &variables));
         let result = match wanted {
-            Ok(wanted) => self.execute(&workflow, node, wanted, kinds.apps()).await,
+            Ok(wanted) => {
+                let hide = hide(Arc::clone(&variables));
+                self.execute(&workflow, node, wanted, (kinds.apps(), hide)).await
+            }
             Err(error) => Err(error),
         };
         let mut output = output(result);
@@ -79,7 +83,7 @@ impl Workflows {
         workflow: &Workflow,
         node: &Node,
         request: Value,
-        apps: &Apps,
+        (apps, hide): (&Apps, Hide),
     ) -> Result<Value, NodeError> {
         let execution = Execution {
             organization_id: workflow.organization_id.as_str().into(),
@@ -97,6 +101,7 @@ impl Workflows {
             apps: apps.clone(),
             request,
             timeout_ms: node.config.timeout_ms(),
+            hide,
             log: Log::default(),
         };
         match self.services.runtime.execute(execution).await? {
@@ -106,6 +111,10 @@ impl Workflows {
             ),
         }
     }
+}
+
+fn hide(variables: Arc<VariableSet>) -> Hide {
+    Hide::by(move |text| variables.mask_text(text))
 }
 
 /// What makes the requests of a node's module.
@@ -119,6 +128,13 @@ fn module(node: &Node, kinds: &dyn Kinds) -> Result<Box<dyn External>> {
     }
     match registered.compile(node, &NoCustomFunctions).map_err(unusable)? {
         Behaviour::External(module) => Ok(module),
+        Behaviour::Trigger => Err(Error::invalid(
+            "nodeId",
+            format!(
+                "names node {}, a trigger, which starts runs and cannot be tried out",
+                node.id
+            ),
+        )),
         _ => Err(not_an_app_node(node.id)),
     }
 }

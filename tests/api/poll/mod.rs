@@ -1,5 +1,7 @@
 //! Triggers that poll: each new item of a service starts one run.
 
+mod burst;
+
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -7,6 +9,7 @@ use http::Response;
 use serde_json::{Value, json};
 use test_support::{Asked, Target, text, until};
 
+use crate::catalog;
 use crate::world::World;
 
 on_both_databases!(
@@ -15,6 +18,10 @@ on_both_databases!(
     another_question_begins_anew,
     a_service_that_fails_is_told_of_and_asked_again,
     a_trigger_needs_a_list_of_things_with_keys,
+    what_slides_into_the_list_starts_nothing,
+    what_stands_below_a_known_item_starts_nothing,
+    a_long_list_is_known_as_a_whole,
+    a_list_that_is_too_long_is_refused,
 );
 
 /// A service with a list that grows, the latest first; nothing makes it fail.
@@ -57,9 +64,14 @@ impl Shop {
 
 /// A trigger (1) that asks each second, and a node that shows what it was given (2).
 fn flow(shop: &Shop, key: &str) -> Value {
+    let url = shop.service.url("/orders");
+    let params = json!({ "url": url, "items": "rows", "key": key, "everySeconds": 1 });
+    flow_of(("http", "new_item"), params)
+}
+
+fn flow_of((app, module): (&str, &str), params: Value) -> Value {
     json!([
-        { "op": "add_node", "tempId": "new", "appId": "http", "moduleSlug": "new_item",
-          "params": { "url": shop.service.url("/orders"), "items": "rows", "key": key, "everySeconds": 1 } },
+        { "op": "add_node", "tempId": "new", "appId": app, "moduleSlug": module, "params": params },
         { "op": "add_node", "tempId": "show", "kind": "set", "after": "new",
           "params": { "fields": { "order": "{{1.id}}", "total": "{{1.total}}" } } },
     ])
@@ -90,7 +102,11 @@ async fn given(world: &World, workflow: &str, number: usize) -> Vec<i64> {
 }
 
 async fn live(world: &World, shop: &Shop) -> String {
-    let workflow = world.api.workflow_with("Orders", flow(shop, "id")).await;
+    live_with(world, shop, flow(shop, "id")).await
+}
+
+async fn live_with(world: &World, shop: &Shop, flow: Value) -> String {
+    let workflow = world.api.workflow_with("Orders", flow).await;
     world.api.go_live(&workflow).await;
     shop.asked_again().await;
     workflow
@@ -178,11 +194,20 @@ async fn a_service_that_fails_is_told_of_and_asked_again(world: &World) {
     shop.asked_again().await;
     shop.set(Some(&[1, 2]));
     assert_eq!(given(world, &workflow, 1).await, [2], "nothing is forgotten");
+    assert_eq!(failures(world, &workflow).await, 1, "it is told once");
+}
+
+/// How often the activity feed tells that a workflow's trigger got no items.
+async fn failures(world: &World, workflow: &str) -> usize {
+    told(world, workflow, "workflow.poll_failed").await
+}
+
+/// How often the activity feed tells something of a workflow.
+async fn told(world: &World, workflow: &str, action: &str) -> usize {
     let page = format!("/activity?targetType=workflow&targetId={workflow}&limit=200");
     let page = world.api.get(page).await.data(200);
     let events = page["events"].as_array().unwrap().iter();
-    let failed = events.filter(|event| event["action"] == "workflow.poll_failed");
-    assert_eq!(failed.count(), 1, "it is told once");
+    events.filter(|event| event["action"] == action).count()
 }
 
 async fn a_trigger_needs_a_list_of_things_with_keys(world: &World) {
@@ -193,4 +218,73 @@ async fn a_trigger_needs_a_list_of_things_with_keys(world: &World) {
     shop.set(Some(&[1, 2]));
     shop.asked_again().await;
     assert_eq!(given(world, &workflow, 0).await, [0; 0]);
+}
+
+async fn what_slides_into_the_list_starts_nothing(world: &World) {
+    let shop = Shop::open(&[7, 8, 9]).await;
+    let url = shop.service.url("/orders");
+    let params = json!({ "url": url, "items": "rows", "order": "id", "everySeconds": 1 });
+    let workflow = live_with(world, &shop, flow_of(("http", "new_item"), params)).await;
+    shop.set(Some(&[6, 8, 9]));
+    shop.asked_again().await;
+    shop.set(Some(&[4, 5, 6]));
+    shop.asked_again().await;
+    // The server starts the earliest first: with 10, all below it would have been started, too.
+    shop.set(Some(&[3, 4, 5, 10]));
+    assert_eq!(given(world, &workflow, 1).await, [10]);
+}
+
+/// An app that says that its lists begin with the latest item.
+const LATEST_FIRST: &str = r#"
+manifest: 1
+id: latest_first
+name: Latest first
+baseUrl: BASE_URL
+connections: []
+modules:
+  - id: new_order
+    label: New order
+    type: trigger
+    description: Starts a run for each new order.
+    connection: optional
+    request: { path: /orders }
+    items: "{{response.body.rows}}"
+    poll: { key: "{{$item.id}}", latestFirst: true, everySeconds: 1 }
+"#;
+
+async fn what_stands_below_a_known_item_starts_nothing(world: &World) {
+    let shop = Shop::open(&[7, 8, 9]).await;
+    catalog::bring(world, &LATEST_FIRST.replace("BASE_URL", &shop.service.url(""))).await;
+    let flow = flow_of(("latest_first", "new_order"), json!({}));
+    let workflow = live_with(world, &shop, flow).await;
+    shop.set(Some(&[5, 6, 8]));
+    shop.asked_again().await;
+    shop.set(Some(&[4, 5, 6, 10]));
+    assert_eq!(given(world, &workflow, 1).await, [10]);
+}
+
+async fn a_long_list_is_known_as_a_whole(world: &World) {
+    let mut orders: Vec<i64> = (1..=12_000).collect();
+    let shop = Shop::open(&orders).await;
+    let workflow = live(world, &shop).await;
+    shop.asked_again().await;
+    assert_eq!(given(world, &workflow, 0).await, [0; 0]);
+    orders.push(12_001);
+    shop.set(Some(&orders));
+    assert_eq!(given(world, &workflow, 1).await, [12_001]);
+    shop.asked_again().await;
+    assert_eq!(given(world, &workflow, 1).await, [12_001]);
+}
+
+async fn a_list_that_is_too_long_is_refused(world: &World) {
+    let orders: Vec<i64> = (1..=50_001).collect();
+    let shop = Shop::open(&orders).await;
+    let workflow = live(world, &shop).await;
+    let told = until(async || (failures(world, &workflow).await == 1).then_some(()));
+    assert!(told.await.is_some(), "nobody tells of it");
+    // It has not begun: what is there once it can be remembered starts nothing.
+    shop.set(Some(&[1, 2]));
+    shop.asked_again().await;
+    shop.set(Some(&[1, 2, 3]));
+    assert_eq!(given(world, &workflow, 1).await, [3]);
 }
