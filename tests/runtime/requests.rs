@@ -19,6 +19,7 @@ on_both_databases!(
     a_rerun_is_a_new_attempt_with_the_same_input,
     one_answer_wins,
     an_answer_reaches_another_process,
+    a_signal_to_a_run_that_was_just_put_to_sleep_is_acted_upon,
 );
 
 async fn cancel(process: &Process, world: &World, run_id: &str) -> Result<(), RequestError> {
@@ -344,4 +345,26 @@ async fn an_answer_reaches_another_process(world: &World) {
     world.probe.open(1);
     assert_eq!(world.ended(&started.run_id).await.status, RunStatus::Succeeded);
     driving.counts(|metrics| metrics.runs_succeeded == 1).await;
+}
+
+/// As from a process that took the driver, which was about to leave, for the one to ask.
+async fn a_signal_to_a_run_that_was_just_put_to_sleep_is_acted_upon(world: &World) {
+    let process = world.process().await;
+    let started = process
+        .start(start(
+            &world.organization_id,
+            &after_trigger(&[probe("park")]),
+            json!({}),
+        ))
+        .await
+        .unwrap();
+    process.counts(|counted| counted.runs_live == 0).await;
+    let payload = json!({ "actor": Actor::default() }).to_string();
+    for (kind, payload) in [("unheard_of", "?"), ("cancel", &*payload)] {
+        let store = &world.store;
+        let sent = store.send_signal(&world.organization_id, &started.run_id, kind, payload.as_bytes());
+        assert!(sent.await.unwrap().is_some(), "the run has not ended");
+    }
+    assert_eq!(world.ended(&started.run_id).await.status, RunStatus::Cancelled);
+    assert_eq!(world.run(&started.run_id).await.pending_signals, 0);
 }

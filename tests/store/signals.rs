@@ -12,6 +12,7 @@ on_both_databases!(
     a_signal_wakes_a_parked_run,
     a_run_is_not_parked_past_a_signal,
     a_finished_run_takes_none,
+    a_run_that_begins_again_is_not_kept_awake_by_forgotten_signals,
     an_outcome_that_nobody_asks_for_is_forgotten,
     a_notification_reaches_every_subscriber,
 );
@@ -169,6 +170,29 @@ async fn a_finished_run_takes_none(fixture: &Fixture) {
     );
     assert_eq!(store.delete_late_signals(0).await.unwrap(), 1);
     assert_eq!(store.delete_late_signals(0).await.unwrap(), 0);
+}
+
+async fn a_run_that_begins_again_is_not_kept_awake_by_forgotten_signals(fixture: &Fixture) {
+    let (store, organization) = (&fixture.store, fixture.organization_id());
+    let lease = fixture.lease().await;
+    let run = fixture.run("wf_1");
+    let run_id = run.id.clone();
+    fixture.start(&lease, vec![run]).await;
+    store
+        .send_signal(organization, &run_id, "late", b"")
+        .await
+        .unwrap();
+    let change = |status, restarts| RunChange {
+        run_id: run_id.clone(),
+        summary: Some(summary(status, Driver::Nobody)),
+        restarts,
+        ..RunChange::default()
+    };
+    fixture.change(&lease, change(RunStatus::Succeeded, false)).await;
+    assert_eq!(store.delete_late_signals(0).await.unwrap(), 1);
+    fixture.change(&lease, change(RunStatus::Waiting, true)).await;
+    assert_eq!(store.pending_signals_of(&run_id, 10).await.unwrap(), []);
+    assert_eq!(store.claim_runs(&lease, 0, 10, &Due::Soonest).await.unwrap(), []);
 }
 
 async fn an_outcome_that_nobody_asks_for_is_forgotten(fixture: &Fixture) {

@@ -16,7 +16,7 @@ use super::lease::Held;
 use super::limits::{Counted, for_claims};
 use super::live::Seat;
 use super::metrics::count;
-use super::request::{Ask, Request};
+use super::request::Request;
 use super::take_up::{Admission, Claimed, Reason};
 use super::trial;
 use crate::clock;
@@ -30,7 +30,7 @@ const TAKEN_UP_AT_ONCE: usize = 256;
 /// The longest journal that is read together with those of other claimed runs, in bytes.
 const SHORT_JOURNAL: i64 = 16 * 1024;
 /// Signals read at once.
-const SIGNALS: i64 = 1_000;
+pub(super) const SIGNALS: i64 = 1_000;
 /// How long what came of a signal is kept for whoever sent it, in milliseconds.
 const KEEP_OUTCOMES_MS: i64 = 600_000;
 
@@ -321,18 +321,11 @@ async fn hand_out_signals(shared: &Shared, held: &Held) -> Result<(), StoreError
         let Some(mailbox) = shared.live.mailbox(&signal.run_id) else {
             continue;
         };
-        let Some((ask, actor)) = Ask::from_signal(&signal.kind, &signal.payload) else {
-            tracing::error!(kind = signal.kind, "a signal that cannot be read is ignored");
-            continue;
-        };
-        let request = Request {
-            ask,
-            actor,
-            reply: None,
-            signal_id: Some(signal.id),
-        };
-        // A full mailbox is tried again with the next look.
-        let _full = mailbox.try_send(request);
+        // One that cannot be read is refused when the run is taken up again: it is not put to sleep past it.
+        if let Ok(request) = Request::from_signal(signal) {
+            // A full mailbox is tried again with the next look.
+            let _full = mailbox.try_send(request);
+        }
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ use super::drive::LiveRun;
 use super::error::RequestError;
 use super::record::Parent;
 use super::take_up::Reason;
-use crate::store::{Actor, ClaimOne, StoreError};
+use crate::store::{Actor, ClaimOne, Signal, SignalDone, StoreError};
 
 /// What a run is asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -160,7 +160,7 @@ impl Ask {
     }
 
     /// What a signal asks for, and who does; nothing when it cannot be read.
-    pub(super) fn from_signal(kind: &str, payload: &[u8]) -> Option<(Self, Actor)> {
+    fn from_signal(kind: &str, payload: &[u8]) -> Option<(Self, Actor)> {
         let Stored { actor, answer } = serde_json::from_slice(payload).ok()?;
         let ask = match (kind, answer) {
             (CANCEL, None) => Self::Cancel,
@@ -208,6 +208,23 @@ pub(super) struct Request {
 }
 
 impl Request {
+    /// What a signal asks; when it cannot be read, what it is told.
+    pub(super) fn from_signal(signal: Signal) -> Result<Self, SignalDone> {
+        let Some((ask, actor)) = Ask::from_signal(&signal.kind, &signal.payload) else {
+            tracing::error!(kind = signal.kind, "a signal cannot be read");
+            return Err(SignalDone {
+                id: signal.id,
+                outcome: outcome(&Err(RequestError::Internal)),
+            });
+        };
+        Ok(Self {
+            ask,
+            actor,
+            reply: None,
+            signal_id: Some(signal.id),
+        })
+    }
+
     fn new(ask: Ask, actor: Actor) -> (Self, oneshot::Receiver<Answered>) {
         let (reply, answer) = oneshot::channel();
         (

@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use super::Shared;
 use super::calls::Calls;
+use super::claim::SIGNALS;
 use super::context::RunContext;
 use super::drive::{Arrival, ENGINE_PANICKED, LiveRun, Panicked, Place, Settled, Stretch};
 use super::error::PlanError;
@@ -27,7 +28,7 @@ use super::settle::{RowToFail, engine_failure};
 use super::surroundings::SurroundingsError;
 use super::timers::Timers;
 use super::trial::{OnTrial, is_deadly};
-use crate::store::{ClaimCause, Run, Segment, StoreError};
+use crate::store::{ClaimCause, Run, Segment, Signal, StoreError};
 use crate::turns::on_behalf_of;
 
 const PAUSE: Duration = Duration::from_millis(200);
@@ -117,7 +118,12 @@ impl LiveRun {
                 Err(Obstacle::Lasting(why)) => return give_up(&shared, &held, &run, &why).await,
             }
         };
-        let (context, state, journal) = loaded;
+        let Loaded {
+            context,
+            state,
+            place: journal,
+            signals,
+        } = loaded;
         let deadly = cause == Some(ClaimCause::TakenOver) && is_deadly(&run, &shared.config, &state);
         let mut live = Self {
             shared,
@@ -143,23 +149,40 @@ impl LiveRun {
             Input::Resume
         };
         let mut stretch = Stretch::default();
-        let slow_steps = &live.shared.limits.slow_steps;
-        let turn = live
-            .context
-            .pace
-            .turn(slow_steps, &live.context.organization_id)
-            .await;
-        let mut taken = live.take_in(&mut stretch, Arrival::Input(input));
-        if let (Ok(()), Some(request)) = (&taken, request) {
-            taken = live.take_in(&mut stretch, Arrival::Request(request));
-        }
-        drop(turn);
-        let settled = match taken {
+        let settled = match live.take_in_first(&mut stretch, input, signals, request).await {
             Ok(()) => live.settle(stretch).await,
             Err(Panicked) => Settled::Broken(ENGINE_PANICKED),
         };
         drop(place);
         live.drive(settled).await;
+    }
+
+    /// What a run that is taken up begins with. Its signals belong to that: one that has only to wait is left again
+    /// before anything else can reach it, and would be claimed for the same signals for ever.
+    async fn take_in_first(
+        &mut self,
+        stretch: &mut Stretch,
+        input: Input,
+        signals: Vec<Signal>,
+        request: Option<Request>,
+    ) -> Result<(), Panicked> {
+        let slow_steps = &self.shared.limits.slow_steps;
+        let _turn = self
+            .context
+            .pace
+            .turn(slow_steps, &self.context.organization_id)
+            .await;
+        self.take_in(stretch, Arrival::Input(input))?;
+        for signal in signals {
+            match Request::from_signal(signal) {
+                Ok(request) => self.take_in(stretch, Arrival::Request(request))?,
+                Err(refused) => stretch.signals_done.push(refused),
+            }
+        }
+        match request {
+            Some(request) => self.take_in(stretch, Arrival::Request(request)),
+            None => Ok(()),
+        }
     }
 
     /// The last durable state again.
@@ -207,11 +230,16 @@ async fn give_up(shared: &Shared, held: &Held, run: &Run, why: &str) {
     row.fail(shared, held.generation, why).await;
 }
 
-async fn load(
-    shared: &Shared,
-    run: &Run,
-    journal: Option<&[Segment]>,
-) -> Result<(RunContext, RunState, Place), Obstacle> {
+/// What the database knows of a run that is taken up.
+struct Loaded {
+    context: RunContext,
+    state: RunState,
+    place: Place,
+    /// Those that nobody has acted upon.
+    signals: Vec<Signal>,
+}
+
+async fn load(shared: &Shared, run: &Run, journal: Option<&[Segment]>) -> Result<Loaded, Obstacle> {
     let record: StartRecord = serde_json::from_slice(&run.start_input)
         .map_err(|error| Obstacle::Lasting(format!("the run's start cannot be read: {error}")))?;
     let workflow_id = run.workflow_id.as_deref().unwrap_or_default();
@@ -256,7 +284,15 @@ async fn load(
         calls: (!compiled.functions.is_empty()).then(Calls::default),
         roots: OnceLock::new(),
     };
-    Ok((context, rebuilt.state, place))
+    Ok(Loaded {
+        context,
+        state: rebuilt.state,
+        place,
+        signals: match run.pending_signals {
+            0 => Vec::new(),
+            _ => store.pending_signals_of(&run.id, SIGNALS).await?,
+        },
+    })
 }
 
 impl From<StoreError> for Obstacle {

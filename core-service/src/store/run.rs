@@ -72,6 +72,8 @@ pub struct Run {
     pub crashes: i64,
     /// Its process suspects it, and no other run, of ending processes.
     pub on_trial: bool,
+    /// Signals for it that nobody has acted upon.
+    pub pending_signals: i64,
     /// Whether its credits are counted.
     pub metered: bool,
 }
@@ -79,13 +81,13 @@ pub struct Run {
 /// The columns of [`Run`], for a statement whose only table is `runs`.
 pub(super) const RUN_COLUMNS: &str = "id, organization_id, workflow_id, status, attempt_number, created_at, \
      finished_at, error, credits_used, version_no, graph_hash, start_input, created_by, process_id, crashes, on_trial, \
-     metered";
+     pending_signals, metered";
 
 /// As `RUN_COLUMNS`, with the workflow's id null when that workflow is gone.
 pub(super) const READ_COLUMNS: &str = "id, organization_id, \
      (SELECT w.id FROM workflows w WHERE w.id = runs.workflow_id) AS workflow_id, status, attempt_number, created_at, \
      finished_at, error, credits_used, version_no, graph_hash, start_input, created_by, process_id, crashes, on_trial, \
-     metered";
+     pending_signals, metered";
 
 impl Run {
     pub(super) fn from_row(row: &Row) -> Result<Self, StoreError> {
@@ -107,6 +109,7 @@ impl Run {
             process_id: row.get("process_id")?,
             crashes: row.get("crashes")?,
             on_trial: row.get("on_trial")?,
+            pending_signals: row.get("pending_signals")?,
             metered: row.get("metered")?,
         })
     }

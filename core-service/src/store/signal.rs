@@ -1,7 +1,9 @@
 //! Signals: what a request asks of a run that another process drives. The driver reads them, acts, and leaves what came
 //! of them in the commit that records the act; a run that nobody drives is made ready by one.
 
-use super::value::{Row, values};
+use sqlx::AssertSqlSafe;
+
+use super::value::{Row, Value, values};
 use super::{Store, StoreError, Topic};
 use crate::{clock, id};
 
@@ -88,6 +90,22 @@ impl Store {
         rows.iter().map(Signal::from_row).collect()
     }
 
+    /// The signals for one run, oldest first.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn pending_signals_of(&self, run_id: &str, limit: i64) -> Result<Vec<Signal>, StoreError> {
+        let mut session = self.database.read().await?;
+        let rows = session
+            .rows(
+                "SELECT id, run_id, kind, payload FROM signals
+                 WHERE run_id = $1 AND outcome IS NULL ORDER BY id LIMIT $2",
+                &values![run_id, limit],
+            )
+            .await?;
+        rows.iter().map(Signal::from_row).collect()
+    }
+
     /// What came of a signal, once; nothing as long as nobody has acted upon it.
     ///
     /// # Errors
@@ -115,10 +133,26 @@ impl Store {
     /// When the database fails.
     pub async fn delete_late_signals(&self, sent_before: i64) -> Result<u64, StoreError> {
         let mut transaction = self.database.write().await?;
-        let sql = "DELETE FROM signals WHERE created_at < $1 AND outcome IS NOT NULL
-                   OR outcome IS NULL AND run_id IN
-                       (SELECT r.id FROM signals s JOIN runs r ON r.id = s.run_id WHERE r.finished_at IS NOT NULL)";
-        let deleted = transaction.execute(sql, &values![sent_before]).await?;
+        // The runs first: one that begins again meanwhile must not be left with a number of signals that are gone.
+        let late = transaction
+            .rows(
+                "UPDATE runs SET pending_signals = 0 WHERE finished_at IS NOT NULL AND id IN
+                     (SELECT s.run_id FROM signals s WHERE s.outcome IS NULL)
+                 RETURNING id",
+                &[],
+            )
+            .await?;
+        let late = late
+            .iter()
+            .map(|row| row.get("id"))
+            .collect::<Result<Vec<String>, _>>()?;
+        let late: Vec<&str> = late.iter().map(String::as_str).collect();
+        let one_of = transaction.dialect().one_of(2);
+        let sql = format!(
+            "DELETE FROM signals WHERE created_at < $1 AND outcome IS NOT NULL OR outcome IS NULL AND run_id {one_of}"
+        );
+        let values = [Value::from(sent_before), Value::Texts(&late)];
+        let deleted = transaction.execute(AssertSqlSafe(sql), &values).await?;
         transaction.commit().await?;
         Ok(deleted)
     }
