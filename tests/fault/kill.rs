@@ -1,13 +1,15 @@
 //! Servers killed (`kill -9`) at random instants under load: what was acknowledged has happened, and happened once.
 //!
-//! The server is killed when some random number of calls has been acknowledged, and started again. Callers send their
-//! calls under the same ids until they are acknowledged, and once more at the end.
+//! A lone server is killed when some random number of calls has been acknowledged, and started again; of three nodes,
+//! one or two at a time, again and again. Callers send their calls under the same ids until they are acknowledged, and once
+//! more at the end.
 
 use std::time::Duration;
 
+use core_service::clock::now_ms as now;
 use test_support::{Server, ServerOptions, ShowLog, postgres_or_skip};
 
-use crate::cluster::{self, figure};
+use crate::cluster::{self, Cluster, figure};
 use crate::random::Random;
 use crate::settings;
 use crate::tenant::{CONNECTIONS, Kind, Tenant};
@@ -15,6 +17,16 @@ use crate::tenant::{CONNECTIONS, Kind, Tenant};
 /// Calls of one round.
 const CALLS: usize = 160;
 const KINDS: [Kind; 4] = [Kind::Quick, Kind::Waiting, Kind::Calling, Kind::Asking];
+/// Of several nodes, one often has to tell another that a person has answered or a child has ended.
+const KINDS_OF_NODES: [Kind; 5] = [
+    Kind::Quick,
+    Kind::Waiting,
+    Kind::Calling,
+    Kind::Asking,
+    Kind::Parent,
+];
+/// How long nodes are killed in a round, in milliseconds.
+const KILLED_FOR_MS: i64 = 2_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_loses_nothing_when_it_is_killed() {
@@ -27,6 +39,31 @@ async fn postgres_loses_nothing_when_it_is_killed() {
         return;
     };
     kill_again_and_again(Some(database.url.clone())).await;
+    database.drop_now().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_lose_nothing_when_they_are_killed() {
+    let Some(database) = postgres_or_skip("kill -9 of nodes under load").await else {
+        return;
+    };
+    let seed = settings::seed();
+    eprintln!("SWITCHYARD_FAULT_SEED={seed}");
+    let mut random = Random::new(seed);
+    let mut cluster = Cluster::start(Some(&database.url)).await;
+    let doors = cluster.doors();
+    for _ in 0..settings::rounds(3, 100) {
+        let tenant = Tenant::open(&cluster.nodes[0]).await;
+        let round = tenant.round(&KINDS_OF_NODES).await;
+        let load = round.ledger.send_on_and_on(CONNECTIONS, &doors);
+        cluster
+            .kill_between(&mut random, now(), now() + KILLED_FOR_MS)
+            .await;
+        load.stop().await;
+        let _logs = cluster.show_logs();
+        round.comes_out_even(&doors, &tenant.api).await;
+    }
+    drop(cluster);
     database.drop_now().await.unwrap();
 }
 
