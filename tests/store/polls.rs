@@ -1,6 +1,8 @@
 //! Triggers that poll: they follow their workflow, and of several that ask at the same time the first has its say.
 
-use core_service::store::{Actor, Deploy, DuePoll, NewDeployment, NewPoll, Polled, Workflow, WorkflowChange};
+use core_service::store::{
+    Actor, Deploy, DuePoll, NewDeployment, NewPoll, Polled, Trouble, Workflow, WorkflowChange,
+};
 
 use crate::fixture::{Fixture, LONG, graph};
 
@@ -61,7 +63,7 @@ async fn note(fixture: &Fixture, due: &DuePoll, known: &[u8]) -> bool {
     let polled = Polled {
         known: Some(known),
         pause_ms: 0,
-        activity: None,
+        trouble: None,
     };
     fixture.store.polled(due, &polled).await.unwrap()
 }
@@ -130,8 +132,19 @@ async fn the_first_of_several_has_its_say(fixture: &Fixture) {
     let unanswered = Polled {
         known: None,
         pause_ms: LONG,
-        activity: Some("workflow.poll_failed"),
+        trouble: Some(Trouble {
+            action: "workflow.poll_failed",
+            node_id: Some(1),
+            reason: &"é".repeat(2_000),
+        }),
     };
     assert!(fixture.store.polled(&due, &unanswered).await.unwrap());
     assert!(claimed(fixture).await.is_empty(), "it waits");
+    let activity = fixture.activity().await;
+    let told = activity
+        .iter()
+        .find(|entry| entry.action == "workflow.poll_failed");
+    let metadata: serde_json::Value = serde_json::from_slice(&told.unwrap().metadata).unwrap();
+    assert_eq!(metadata["nodeId"], 1);
+    assert_eq!(metadata["reason"], "é".repeat(1_000));
 }

@@ -4,7 +4,7 @@
 use core_service::id;
 use core_service::store::{
     Actor, Deploy, DueRegistration, LONGEST_CLAIM_MS, NewDeployment, NewRegistration, Registration,
-    RegistrationStatus, Told, Workflow, WorkflowChange,
+    RegistrationStatus, Told, Trouble, Workflow, WorkflowChange,
 };
 
 use crate::fixture::{EXPIRED, Fixture, LONG, graph};
@@ -144,11 +144,11 @@ async fn a_service_is_told_when_it_is_over(fixture: &Fixture) {
     let detach = due(fixture).await;
     assert_eq!(detach.registration.id, attach.registration.id);
     assert!(!detach.registration.wanted);
-    let activity = "workflow.detach_failed";
-    assert!(tell(fixture, &detach, Told::Abandoned { activity }).await);
+    let trouble = trouble("workflow.detach_failed");
+    assert!(tell(fixture, &detach, Told::Abandoned { trouble }).await);
     assert!(nothing_to_tell(fixture).await, "nothing is left");
     let told = &fixture.activity().await[0];
-    assert_eq!((told.action.as_str(), told.label.as_str()), (activity, "letters"));
+    assert_eq!((&*told.action, &*told.label), (trouble.action, "letters"));
     assert!(!tell(fixture, &detach, Told::Detached).await);
 }
 
@@ -184,7 +184,7 @@ async fn what_is_over_comes_first(fixture: &Fixture) {
     let failed = Told::Failed {
         pause_ms: LONG,
         answered: true,
-        activity: None,
+        trouble: None,
     };
     assert!(tell(fixture, &detach, failed).await);
     let other = due(fixture).await;
@@ -218,7 +218,7 @@ async fn what_is_under_way_is_finished_first(fixture: &Fixture) {
     let failed = Told::Failed {
         pause_ms: LONG,
         answered: true,
-        activity: None,
+        trouble: None,
     };
     assert!(tell(fixture, &detach, failed).await);
     let third = due(fixture).await;
@@ -239,13 +239,21 @@ async fn a_claim_is_one_processes(fixture: &Fixture) {
     assert!(!tell(fixture, &due, Told::Detached).await, "a claim is used once");
 }
 
+fn trouble(action: &str) -> Trouble<'_> {
+    Trouble {
+        action,
+        node_id: Some(1),
+        reason: "no",
+    }
+}
+
 async fn failures_are_told_once_and_wait(fixture: &Fixture) {
     let workflow = live(fixture).await;
     let fail = async |due: &DueRegistration, answered, pause_ms| {
         let failed = Told::Failed {
             pause_ms,
             answered,
-            activity: Some("workflow.attach_failed"),
+            trouble: Some(trouble("workflow.attach_failed")),
         };
         assert!(tell(fixture, due, failed).await);
     };

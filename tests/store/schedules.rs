@@ -2,7 +2,7 @@
 
 use core_service::store::{
     Actor, CreateOutcome, Deploy, Driver, DueSchedule, NewDeployment, NewRun, Pass, RunBatch, RunChange,
-    RunStatus, Tick, Workflow, WorkflowChange,
+    RunStatus, Tick, Trouble, Workflow, WorkflowChange,
 };
 
 use crate::fixture::{Fixture, LONG, graph, summary};
@@ -80,7 +80,7 @@ async fn standing_at(fixture: &Fixture, instant: i64) -> DueSchedule {
     let pass = Pass {
         after: due.after,
         next: Some(instant),
-        activity: None,
+        trouble: None,
     };
     assert!(fixture.store.pass_schedule(&due, &pass).await.unwrap());
     DueSchedule {
@@ -212,7 +212,7 @@ async fn an_instant_of_an_older_schedule_is_not_due(fixture: &Fixture) {
     let pass = Pass {
         after: 1_000,
         next: None,
-        activity: None,
+        trouble: None,
     };
     assert!(!fixture.store.pass_schedule(&due, &pass).await.unwrap());
     assert_eq!(runs_of(fixture, &workflow.id).await, 0);
@@ -270,7 +270,24 @@ async fn an_instant_without_credits_is_dealt_with(fixture: &Fixture) {
     };
     assert_eq!(commit(fixture, vec![run]).await, [CreateOutcome::OutOfCredits]);
     assert_eq!(store.next_schedule().await.unwrap(), None);
+    for _ in 0..2 {
+        let refused = trouble("workflow.schedule_refused");
+        store.trouble_schedule(&due, refused).await.unwrap();
+    }
+    let activity = fixture.activity().await;
+    let told = activity
+        .iter()
+        .filter(|entry| entry.action == "workflow.schedule_refused");
+    assert_eq!(told.count(), 1, "once for instants that follow one another");
     assert_eq!(runs_of(fixture, &workflow.id).await, 0);
+}
+
+fn trouble(action: &'static str) -> Trouble<'static> {
+    Trouble {
+        action,
+        node_id: None,
+        reason: "no",
+    }
 }
 
 async fn what_keeps_instants_from_running_is_told_once(fixture: &Fixture) {
@@ -287,7 +304,7 @@ async fn what_keeps_instants_from_running_is_told_once(fixture: &Fixture) {
         let pass = Pass {
             after: instant,
             next: Some(instant + 1_000),
-            activity,
+            trouble: activity.map(trouble),
         };
         assert!(fixture.store.pass_schedule(&due, &pass).await.unwrap());
     }

@@ -41,7 +41,7 @@ pub struct Activity {
     pub target_id: String,
     /// The user; null for the operator.
     pub actor_user_id: Option<String>,
-    /// JSON: `fields`, `requestId`, `apiKeyId`, `ip`.
+    /// JSON: `fields`, `requestId`, `apiKeyId`, `ip`; `nodeId` and `reason` of what the service could not do.
     pub metadata: Vec<u8>,
 }
 
@@ -74,9 +74,56 @@ pub(super) struct Entry<'a> {
     pub(super) fields: &'a [&'a str],
 }
 
+/// Something that the service could not do for a workflow by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trouble<'a> {
+    /// `workflow.<what came of it>`
+    pub action: &'a str,
+    /// The node that it concerns, if it is not the whole workflow.
+    pub node_id: Option<i64>,
+    /// Why, as anybody of the organization may read it.
+    pub reason: &'a str,
+}
+
+/// The workflow for which it could not.
+#[derive(Clone, Copy)]
+pub(super) struct Troubled<'a> {
+    pub(super) organization_id: &'a str,
+    pub(super) id: &'a str,
+    pub(super) name: &'a str,
+}
+
+/// Characters of a reason that are kept.
+const LONGEST_REASON: usize = 1_000;
+
 /// Writes an entry as part of the transaction.
 pub(super) async fn record(session: &mut Session, actor: &Actor, entry: Entry<'_>) -> Result<(), StoreError> {
-    record_all(session, &[(actor, entry)]).await
+    record_all(session, &[(entry, metadata(actor, &entry), actor)]).await
+}
+
+/// Writes what the service could not do for a workflow as part of the transaction.
+pub(super) async fn record_trouble(
+    session: &mut Session,
+    workflow: Troubled<'_>,
+    trouble: Trouble<'_>,
+) -> Result<(), StoreError> {
+    let entry = Entry {
+        organization_id: workflow.organization_id,
+        action: trouble.action,
+        label: workflow.name,
+        target_id: workflow.id,
+        fields: &[],
+    };
+    let service = Actor::default();
+    let mut metadata = metadata(&service, &entry);
+    metadata["nodeId"] = trouble.node_id.into();
+    metadata["reason"] = trouble
+        .reason
+        .chars()
+        .take(LONGEST_REASON)
+        .collect::<String>()
+        .into();
+    record_all(session, &[(entry, metadata, &service)]).await
 }
 
 /// Writes the entry of something that concerns several organizations into the feed of each: of those whose ids the
@@ -92,16 +139,14 @@ pub(super) async fn record_for(
         .iter()
         .map(|row| row.get("id"))
         .collect::<Result<Vec<String>, _>>()?;
-    let entries: Vec<(&Actor, Entry<'_>)> = organization_ids
+    let entries: Vec<Written<'_>> = organization_ids
         .iter()
         .map(|organization_id| {
-            (
-                actor,
-                Entry {
-                    organization_id,
-                    ..entry
-                },
-            )
+            let entry = Entry {
+                organization_id,
+                ..entry
+            };
+            (entry, metadata(actor, &entry), actor)
         })
         .collect();
     record_all(session, &entries).await
@@ -120,9 +165,9 @@ pub(super) async fn record_of_runs<'a>(
             target_id: run_id,
             fields: &[],
         };
-        (&told.actor, entry)
+        (entry, metadata(&told.actor, &entry), &told.actor)
     };
-    let entries: Vec<(&Actor, Entry<'_>)> = runs
+    let entries: Vec<Written<'_>> = runs
         .flat_map(|(run_id, told)| told.iter().map(move |told| entry(run_id, told)))
         .collect();
     record_all(session, &entries).await
@@ -146,14 +191,17 @@ const INSERT_ENTRIES: BatchStatement = BatchStatement {
            SELECT v.* FROM v",
 };
 
-async fn record_all(session: &mut Session, entries: &[(&Actor, Entry<'_>)]) -> Result<(), StoreError> {
+/// An entry, its metadata, and whose it is.
+type Written<'a> = (Entry<'a>, serde_json::Value, &'a Actor);
+
+async fn record_all(session: &mut Session, entries: &[Written<'_>]) -> Result<(), StoreError> {
     let made: Vec<(String, Vec<u8>)> = entries
         .iter()
-        .map(|(actor, entry)| (id::new(id::Kind::Event), metadata(actor, entry)))
+        .map(|(_, metadata, _)| (id::new(id::Kind::Event), metadata.to_string().into_bytes()))
         .collect();
     let now = clock::now_ms();
     let mut rows: Vec<Value<'_>> = Vec::with_capacity(entries.len() * INSERT_ENTRIES.columns.len());
-    for ((actor, entry), (id, metadata)) in entries.iter().zip(&made) {
+    for ((entry, _, actor), (id, metadata)) in entries.iter().zip(&made) {
         rows.extend(values![
             id,
             now,
@@ -170,14 +218,13 @@ async fn record_all(session: &mut Session, entries: &[(&Actor, Entry<'_>)]) -> R
     Ok(())
 }
 
-fn metadata(actor: &Actor, entry: &Entry<'_>) -> Vec<u8> {
-    let metadata = serde_json::json!({
+fn metadata(actor: &Actor, entry: &Entry<'_>) -> serde_json::Value {
+    serde_json::json!({
         "fields": entry.fields,
         "requestId": actor.request_id,
         "apiKeyId": actor.api_key_id,
         "ip": actor.ip,
-    });
-    metadata.to_string().into_bytes()
+    })
 }
 
 impl Activity {

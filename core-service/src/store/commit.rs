@@ -40,6 +40,7 @@ impl Store {
         ending::refuse_orphans(&mut transaction, &batch.creates, &mut outcome.creates).await?;
         let held = credit::settle(&mut transaction, batch, &mut outcome).await?;
         idempotency::release_keys(&mut transaction, &batch.creates, &mut outcome.creates).await?;
+        schedule::succeed(&mut transaction, &batch.creates, &outcome.creates).await?;
 
         let created = created(batch, &outcome);
         let changed = changed(batch, &outcome);

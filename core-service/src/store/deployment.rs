@@ -2,7 +2,7 @@
 
 use sqlx::AssertSqlSafe;
 
-use super::activity::Actor;
+use super::activity::{Actor, Troubled};
 use super::database::Session;
 use super::ending::{ErrorTrigger, write_error_triggers};
 use super::graph::insert_graph;
@@ -100,6 +100,14 @@ impl Deployment {
 }
 
 impl LiveWorkflow {
+    pub(super) fn troubled(&self) -> Troubled<'_> {
+        Troubled {
+            organization_id: &self.organization.id,
+            id: &self.id,
+            name: &self.name,
+        }
+    }
+
     /// Reads a row that selects the columns of [`live_columns`].
     pub(super) fn from_row(row: &Row) -> Result<Self, StoreError> {
         let deployment = Deployment::from_row(row)?;

@@ -64,7 +64,7 @@ mod workflow;
 mod workflow_list;
 mod wrapped_key;
 
-pub use activity::{Activity, ActivityFilter, Actor};
+pub use activity::{Activity, ActivityFilter, Actor, Trouble};
 pub use api_key::{ApiKey, Authentication, NewApiKey};
 pub use backup::{BackupProgress, back_up};
 pub use claim::{ClaimCause, ClaimOne, ClaimedRun, Due, Share};

@@ -6,7 +6,7 @@
 
 use sqlx::AssertSqlSafe;
 
-use super::activity::{Actor, Entry, record};
+use super::activity::{Trouble, record_trouble};
 use super::database::Session;
 use super::deployment::{LIVE_TABLES, LiveWorkflow, live_columns};
 use super::value::{Row, Value, values};
@@ -41,8 +41,8 @@ pub struct Polled<'a> {
     pub known: Option<&'a [u8]>,
     /// Milliseconds until it asks again.
     pub pause_ms: i64,
-    /// Why nothing came of it, as an activity of the workflow; recorded when it was not so the time before.
-    pub activity: Option<&'a str>,
+    /// Why nothing or not all came of it; recorded when it was not so the time before.
+    pub trouble: Option<Trouble<'a>>,
 }
 
 const ASKED: &str = "asked";
@@ -184,19 +184,12 @@ impl Store {
                  outcome = $5
              WHERE workflow_id = $1 AND node_id = $2"
         );
-        let outcome = polled.activity.unwrap_or(ASKED);
+        let outcome = polled.trouble.map_or(ASKED, |trouble| trouble.action);
         let known = Value::Bytes(polled.known);
         let row = values![&due.workflow.id, due.node_id, known, polled.pause_ms, outcome];
         transaction.execute(AssertSqlSafe(sql), &row).await?;
-        if let Some(action) = polled.activity.filter(|action| *action != before) {
-            let entry = Entry {
-                organization_id: &due.workflow.organization.id,
-                action,
-                label: &due.workflow.name,
-                target_id: &due.workflow.id,
-                fields: &[],
-            };
-            record(&mut transaction, &Actor::default(), entry).await?;
+        if let Some(trouble) = polled.trouble.filter(|trouble| trouble.action != before) {
+            record_trouble(&mut transaction, due.workflow.troubled(), trouble).await?;
         }
         transaction.commit().await?;
         Ok(true)

@@ -5,7 +5,7 @@
 
 use sqlx::AssertSqlSafe;
 
-use super::activity::{Actor, Entry, record};
+use super::activity::{Trouble, Troubled, record_trouble};
 use super::database::Session;
 use super::registration::{COLUMNS, Registration};
 use super::value::{Row, Value, values};
@@ -36,8 +36,8 @@ pub enum Told<'a> {
     Detached,
     /// It could not be told that it should call no longer, and nobody will try again.
     Abandoned {
-        /// What the activity feed calls that.
-        activity: &'a str,
+        /// What the activity feed is told.
+        trouble: Trouble<'a>,
     },
     /// It could not be told.
     Failed {
@@ -45,8 +45,8 @@ pub enum Told<'a> {
         pause_ms: i64,
         /// Whether the service has answered: what it is told next is something else than what it was told now.
         answered: bool,
-        /// What the activity feed calls that, if it is told; recorded the first time.
-        activity: Option<&'a str>,
+        /// What the activity feed is told, if it is; recorded the first time.
+        trouble: Option<Trouble<'a>>,
     },
 }
 
@@ -117,15 +117,14 @@ impl Store {
         };
         let (bound, failures): (bool, i64) = (row.get("bound")?, row.get("failures")?);
         note(&mut transaction, id, bound, told).await?;
-        if let Some(action) = told.activity(failures) {
-            let entry = Entry {
+        if let Some(trouble) = told.trouble(failures) {
+            let name: String = row.get("workflow_name")?;
+            let workflow = Troubled {
                 organization_id: &due.registration.organization_id,
-                action,
-                label: &row.get::<String>("workflow_name")?,
-                target_id: &due.registration.workflow_id,
-                fields: &[],
+                id: &due.registration.workflow_id,
+                name: &name,
             };
-            record(&mut transaction, &Actor::default(), entry).await?;
+            record_trouble(&mut transaction, workflow, trouble).await?;
         }
         transaction.commit().await?;
         // Others may have waited for this one.
@@ -179,11 +178,11 @@ async fn note(session: &mut Session, id: &str, bound: bool, told: Told<'_>) -> R
 
 impl<'a> Told<'a> {
     /// What the activity feed is told, when telling has failed so often before.
-    fn activity(self, failures: i64) -> Option<&'a str> {
+    fn trouble(self, failures: i64) -> Option<Trouble<'a>> {
         match self {
             Self::Attached { .. } | Self::Detached => None,
-            Self::Abandoned { activity } => Some(activity),
-            Self::Failed { activity, .. } => activity.filter(|_| failures == 0),
+            Self::Abandoned { trouble } => Some(trouble),
+            Self::Failed { trouble, .. } => trouble.filter(|_| failures == 0),
         }
     }
 }

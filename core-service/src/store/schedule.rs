@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use sqlx::AssertSqlSafe;
 
-use super::activity::{Actor, Entry, record};
+use super::activity::{Trouble, record_trouble};
 use super::database::Session;
 use super::deployment::{LIVE_TABLES, LiveWorkflow, live_columns};
 use super::dialect::{BatchStatement, Kind};
@@ -58,8 +58,8 @@ pub struct Pass<'a> {
     pub after: i64,
     /// The instant it stands at then.
     pub next: Option<i64>,
-    /// Why nothing ran, as an activity of the workflow; recorded when it was not so at the instant before.
-    pub activity: Option<&'a str>,
+    /// Why nothing ran; recorded when it was not so at the instant before.
+    pub trouble: Option<Trouble<'a>>,
 }
 
 /// The outcome of an instant that nothing kept from running.
@@ -198,25 +198,36 @@ impl Store {
             return Ok(false);
         };
         let before: String = row.get("outcome")?;
-        let outcome = pass.activity.unwrap_or(TAKEN);
+        let outcome = pass.trouble.map_or(TAKEN, |trouble| trouble.action);
         transaction
             .execute(
                 "UPDATE schedules SET due_at = $2, wake_at = $2, after_at = $3, outcome = $4 WHERE workflow_id = $1",
                 &values![&due.workflow.id, pass.next, pass.after, outcome],
             )
             .await?;
-        if let Some(action) = pass.activity.filter(|action| *action != before) {
-            let entry = Entry {
-                organization_id: &due.workflow.organization.id,
-                action,
-                label: &due.workflow.name,
-                target_id: &due.workflow.id,
-                fields: &[],
-            };
-            record(&mut transaction, &Actor::default(), entry).await?;
+        if let Some(trouble) = pass.trouble.filter(|trouble| trouble.action != before) {
+            record_trouble(&mut transaction, due.workflow.troubled(), trouble).await?;
         }
         transaction.commit().await?;
         Ok(true)
+    }
+
+    /// Notes why the run of an instant could not start that a commit has dealt with.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn trouble_schedule(&self, due: &DueSchedule, trouble: Trouble<'_>) -> Result<(), StoreError> {
+        let mut transaction = self.database.write().await?;
+        let changed = transaction
+            .execute(
+                "UPDATE schedules SET outcome = $3 WHERE workflow_id = $1 AND revision = $2 AND outcome <> $3",
+                &values![&due.workflow.id, due.revision, trouble.action],
+            )
+            .await?;
+        if changed > 0 {
+            record_trouble(&mut transaction, due.workflow.troubled(), trouble).await?;
+        }
+        transaction.commit().await
     }
 }
 
@@ -230,7 +241,7 @@ const TAKE: BatchStatement = BatchStatement {
         ("instant", Kind::Integer),
         ("next", Kind::Integer),
     ],
-    tail: "UPDATE schedules SET due_at = v.next, wake_at = v.next, after_at = v.instant, outcome = 'taken'
+    tail: "UPDATE schedules SET due_at = v.next, wake_at = v.next, after_at = v.instant
            FROM v WHERE schedules.workflow_id = v.workflow_id AND schedules.revision = v.revision
                AND schedules.due_at = v.instant
            RETURNING schedules.workflow_id AS workflow_id, EXISTS (SELECT 1 FROM runs WHERE
@@ -266,5 +277,25 @@ pub(super) async fn take_ticks(
             _ => *outcome = CreateOutcome::NotDue,
         }
     }
+    Ok(())
+}
+
+const SUCCEED: BatchStatement = BatchStatement {
+    columns: &[("workflow_id", Kind::Text)],
+    tail: "UPDATE schedules SET outcome = 'taken' FROM v
+           WHERE schedules.workflow_id = v.workflow_id AND schedules.outcome <> 'taken'",
+};
+
+/// Notes that nothing keeps the runs of instants from starting any more.
+pub(super) async fn succeed(
+    session: &mut Session,
+    creates: &[NewRun],
+    outcomes: &[CreateOutcome],
+) -> Result<(), StoreError> {
+    let ticking = creates.iter().zip(outcomes).filter(|(run, outcome)| {
+        run.tick.is_some() && matches!(outcome, CreateOutcome::Created | CreateOutcome::StillRunning)
+    });
+    let rows: Vec<Value<'_>> = ticking.map(|(run, _)| Value::from(&run.workflow_id)).collect();
+    session.batch(&SUCCEED, &rows).await?;
     Ok(())
 }

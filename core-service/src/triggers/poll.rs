@@ -19,7 +19,7 @@ use crate::catalog::Catalog;
 use crate::clock;
 use crate::nodes::app_caller::AppCaller;
 use crate::runtime::{GraphRef, Lineage, PlanError, StartRun, StartRunError, Trigger};
-use crate::store::{DuePoll, IdempotencyKey, NextWake, Polled, StoreError, Topic};
+use crate::store::{DuePoll, IdempotencyKey, NextWake, Polled, StoreError, Topic, Trouble};
 
 /// How long a trigger is left to the process that claimed it, in milliseconds. A service that takes longer is asked twice,
 /// which harms nobody.
@@ -78,7 +78,7 @@ async fn poll(poller: &Poller, due: &DuePoll) -> Result<(), StoreError> {
     let mut polled = Polled {
         known: None,
         pause_ms: asked.pause_ms,
-        activity: None,
+        trouble: None,
     };
     match asked.answer {
         Err(error) => {
@@ -86,7 +86,8 @@ async fn poll(poller: &Poller, due: &DuePoll) -> Result<(), StoreError> {
             tracing::warn!(workflow_id = due.workflow.id, node_id = due.node_id, %error, "a trigger's service gave no items");
             let asked_ms = error.retry_after_ms.and_then(|ms| i64::try_from(ms).ok());
             polled.pause_ms = polled.pause_ms.max(asked_ms.unwrap_or(0));
-            polled.activity = Some(FAILED);
+            let reason = error.to_string();
+            polled.trouble = Some(trouble(due, FAILED, &reason));
             shared.store.polled(due, &polled).await?;
         }
         Ok(answer) => {
@@ -97,6 +98,14 @@ async fn poll(poller: &Poller, due: &DuePoll) -> Result<(), StoreError> {
         }
     }
     Ok(())
+}
+
+fn trouble<'a>(due: &DuePoll, action: &'a str, reason: &'a str) -> Trouble<'a> {
+    Trouble {
+        action,
+        node_id: Some(due.node_id),
+        reason,
+    }
 }
 
 /// Deals with an answer: starts what is new, and gives what is known from then on.
@@ -119,7 +128,8 @@ async fn deal(
             items = answer.items.len(),
             "a trigger has not seen all of its service's list; new items may be missing"
         );
-        polled.activity = Some(INCOMPLETE);
+        let reason = "not all of the service's list was seen; new items may be missing";
+        polled.trouble = Some(trouble(due, INCOMPLETE, reason));
     }
     let left = start_all(shared, due, &news.items).await?;
     if !left.is_empty() {

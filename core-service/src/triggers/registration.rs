@@ -23,7 +23,7 @@ use crate::nodes::http::{Caller, account};
 use crate::registrations::{OpenRegistration, RegistrationError, Registrations};
 use crate::secret::{Mask, Secret};
 use crate::store::{
-    DueRegistration, LONGEST_CLAIM_MS, NextWake, RegistrationStatus, StoreError, Told, Topic,
+    DueRegistration, LONGEST_CLAIM_MS, NextWake, RegistrationStatus, StoreError, Told, Topic, Trouble,
 };
 
 /// How long telling a service may take. Less than a claim: nobody is told by two at the same time.
@@ -118,13 +118,23 @@ impl Registrar {
             Ok(kept) => (outcome.map(drop), kept),
             Err(error) => (Err(error?), None),
         };
+        let reason = outcome
+            .as_ref()
+            .err()
+            .map(NodeError::to_string)
+            .unwrap_or_default();
+        let trouble = |action| Trouble {
+            action,
+            node_id: Some(due.registration.node_id),
+            reason: &reason,
+        };
         let told = match (&outcome, word) {
             (Ok(()), Word::Attach) => Told::Attached {
                 kept: kept.as_deref(),
             },
             (Ok(()), Word::Detach) => Told::Detached,
-            (Err(error), Word::Attach) => failed(due, error, Some(ATTACH_FAILED)),
-            (Err(error), Word::Detach) => not_detached(due, error),
+            (Err(error), Word::Attach) => failed(due, error, Some(trouble(ATTACH_FAILED))),
+            (Err(error), Word::Detach) => not_detached(due, error, trouble(DETACH_FAILED)),
         };
         self.note(due, told, outcome.err()).await
     }
@@ -222,27 +232,25 @@ fn mask(open: &OpenRegistration) -> Mask {
     Mask::of(open.secrets().iter().map(Secret::expose))
 }
 
-fn failed<'a>(due: &DueRegistration, error: &NodeError, activity: Option<&'a str>) -> Told<'a> {
+fn failed<'a>(due: &DueRegistration, error: &NodeError, trouble: Option<Trouble<'a>>) -> Told<'a> {
     let doublings = u32::try_from(due.failures).unwrap_or(u32::MAX).min(16);
     let pause_ms = (FIRST_PAUSE_MS << doublings).min(LONGEST_PAUSE_MS);
     let asked_ms = error.retry_after_ms.and_then(|ms| i64::try_from(ms).ok());
     Told::Failed {
         pause_ms: pause_ms.max(asked_ms.unwrap_or(0)),
         answered: !UNANSWERED.contains(&&*error.code),
-        activity,
+        trouble,
     }
 }
 
 /// What follows when a service was not told that it should call no longer.
-fn not_detached(due: &DueRegistration, error: &NodeError) -> Told<'static> {
+fn not_detached<'a>(due: &DueRegistration, error: &NodeError, trouble: Trouble<'a>) -> Told<'a> {
     let nothing_known = due.registration.status == RegistrationStatus::Attaching;
     match &*error.code {
         NOT_FOUND => Told::Detached,
         // Most likely it was never attached.
         EXPRESSION_ERROR if nothing_known => Told::Detached,
-        _ if due.failures + 1 >= MOST_GOODBYES => Told::Abandoned {
-            activity: DETACH_FAILED,
-        },
+        _ if due.failures + 1 >= MOST_GOODBYES => Told::Abandoned { trouble },
         _ => failed(due, error, None),
     }
 }

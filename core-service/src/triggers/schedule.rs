@@ -13,7 +13,7 @@ use super::Shared;
 use super::due::Worker;
 use super::metrics::count;
 use crate::runtime::{GraphRef, Lineage, PlanError, StartRun, StartRunError, Trigger};
-use crate::store::{DueSchedule, NextWake, Pass, StoreError, Tick, Topic};
+use crate::store::{DueSchedule, NextWake, Pass, StoreError, Tick, Topic, Trouble};
 
 /// How long a schedule is left to the process that claimed it, in milliseconds. Well below what passes as punctual.
 const CLAIM_MS: i64 = 5_000;
@@ -58,7 +58,7 @@ async fn move_on(shared: &Arc<Shared>, due: &DueSchedule) -> Result<(), StoreErr
         let never = Pass {
             after: due.after,
             next: None,
-            activity: None,
+            trouble: None,
         };
         return shared.store.pass_schedule(due, &never).await.map(drop);
     };
@@ -66,7 +66,7 @@ async fn move_on(shared: &Arc<Shared>, due: &DueSchedule) -> Result<(), StoreErr
         let first = Pass {
             after: due.after,
             next: schedule.next_after(due.after, due.anchor),
-            activity: None,
+            trouble: None,
         };
         return shared.store.pass_schedule(due, &first).await.map(drop);
     };
@@ -108,10 +108,11 @@ async fn missed(
     last: i64,
     next: Option<i64>,
 ) -> Result<(), StoreError> {
+    let reason = format!("{number} instants were noticed too late to be run");
     let pass = Pass {
         after: last,
         next,
-        activity: Some(MISSED),
+        trouble: Some(trouble(MISSED, &reason)),
     };
     if shared.store.pass_schedule(due, &pass).await? {
         count(&shared.counters.ticks_missed, number);
@@ -146,6 +147,8 @@ async fn fire(shared: &Arc<Shared>, due: &DueSchedule, tick: Tick) -> Result<(),
         Err(StartRunError::OutOfCredits) => {
             count(&shared.counters.ticks_refused, 1);
             tracing::warn!(workflow_id, "a scheduled run was refused: no credits are left");
+            let trouble = trouble(REFUSED, "no credits are left");
+            shared.store.trouble_schedule(due, trouble).await?;
         }
         // Another process was quicker, or the schedule was changed.
         Err(StartRunError::NotDue) => {}
@@ -162,13 +165,21 @@ async fn refused(shared: &Shared, due: &DueSchedule, tick: &Tick, why: &str) -> 
     let pass = Pass {
         after: tick.instant,
         next: tick.next,
-        activity: Some(REFUSED),
+        trouble: Some(trouble(REFUSED, why)),
     };
     if shared.store.pass_schedule(due, &pass).await? {
         count(&shared.counters.ticks_refused, 1);
         tracing::warn!(workflow_id = due.workflow.id, why, "a scheduled run was refused");
     }
     Ok(())
+}
+
+fn trouble<'a>(action: &'a str, reason: &'a str) -> Trouble<'a> {
+    Trouble {
+        action,
+        node_id: None,
+        reason,
+    }
 }
 
 /// The schedule trigger of the deployed version; one without starts as it would by hand.

@@ -194,20 +194,27 @@ async fn a_service_that_fails_is_told_of_and_asked_again(world: &World) {
     shop.asked_again().await;
     shop.set(Some(&[1, 2]));
     assert_eq!(given(world, &workflow, 1).await, [2], "nothing is forgotten");
-    assert_eq!(failures(world, &workflow).await, 1, "it is told once");
-}
-
-/// How often the activity feed tells that a workflow's trigger got no items.
-async fn failures(world: &World, workflow: &str) -> usize {
-    told(world, workflow, "workflow.poll_failed").await
+    let told = reasons(world, &workflow, "workflow.poll_failed").await;
+    let [reason] = told.try_into().expect("it is told once");
+    assert!(reason.contains("500"), "{reason}");
 }
 
 /// How often the activity feed tells something of a workflow.
 async fn told(world: &World, workflow: &str, action: &str) -> usize {
+    reasons(world, workflow, action).await.len()
+}
+
+/// The reasons that the activity feed gives for something that a workflow's first node could not do.
+async fn reasons(world: &World, workflow: &str, action: &str) -> Vec<String> {
     let page = format!("/activity?targetType=workflow&targetId={workflow}&limit=200");
     let page = world.api.get(page).await.data(200);
     let events = page["events"].as_array().unwrap().iter();
-    events.filter(|event| event["action"] == action).count()
+    let told = events.filter(|event| event["action"] == action);
+    told.map(|event| {
+        assert_eq!(event["metadata"]["nodeId"], 1, "{event}");
+        text(&event["metadata"]["reason"])
+    })
+    .collect()
 }
 
 async fn a_trigger_needs_a_list_of_things_with_keys(world: &World) {
@@ -280,7 +287,7 @@ async fn a_list_that_is_too_long_is_refused(world: &World) {
     let orders: Vec<i64> = (1..=50_001).collect();
     let shop = Shop::open(&orders).await;
     let workflow = live(world, &shop).await;
-    let told = until(async || (failures(world, &workflow).await == 1).then_some(()));
+    let told = until(async || (told(world, &workflow, "workflow.poll_failed").await == 1).then_some(()));
     assert!(told.await.is_some(), "nobody tells of it");
     // It has not begun: what is there once it can be remembered starts nothing.
     shop.set(Some(&[1, 2]));

@@ -51,7 +51,13 @@ async fn told_of(world: &World, workflow: &str, action: &str) -> usize {
     let page = format!("/activity?targetType=workflow&targetId={workflow}&limit=200");
     let page = world.api.get(page).await.data(200);
     let events = page["events"].as_array().unwrap().iter();
-    events.filter(|event| event["action"] == action).count()
+    let told = events.filter(|event| event["action"] == action);
+    told.inspect(|event| {
+        let metadata = &event["metadata"];
+        assert_eq!(metadata["nodeId"], 1, "{event}");
+        assert!(text(&metadata["reason"]).starts_with("HTTP_"), "{event}");
+    })
+    .count()
 }
 
 /// Waits until a delivery is answered with this status.

@@ -180,4 +180,7 @@ async fn without_credits_nothing_runs(world: &World) {
     assert!(later > at);
     ended_runs(&stranger, &other, 1).await;
     assert_eq!(runs(api, &workflow).await.len(), 1);
+    let refused =
+        test_support::until(async || Some(told(api, &workflow).await).filter(|told| !told.is_empty()));
+    assert_eq!(refused.await.unwrap(), ["workflow.schedule_refused"]);
 }
