@@ -15,6 +15,7 @@ on_both_databases!(
     a_crashed_run_goes_on_from_its_last_result,
     a_paused_process_cannot_write_any_more,
     a_run_that_kills_its_processes_is_failed,
+    a_run_that_kills_its_processes_when_it_is_woken_is_failed,
     a_run_beside_one_that_kills_its_processes_is_not,
     a_drain_lets_executions_finish,
     a_drain_releases_what_does_not_finish,
@@ -126,6 +127,34 @@ async fn a_run_that_kills_its_processes_is_failed(world: &World) {
     assert_eq!((run.status, run.crashes), (RunStatus::Failed, 3));
     assert!(run.error.unwrap().starts_with("ENGINE_ERROR: "));
     assert_eq!(world.probe.count(), 3);
+}
+
+/// Once its journal is read, or before that when even reading it was too much.
+async fn a_run_that_kills_its_processes_when_it_is_woken_is_failed(world: &World) {
+    for lost in [
+        "UPDATE runs SET process_id = 'proc_lost', parked = FALSE, pending_signals = 1, on_trial = TRUE, crashes = 2
+         WHERE finished_at IS NULL",
+        "UPDATE runs SET process_id = 'proc_lost', parked = FALSE, pending_signals = 1, on_trial = TRUE, crashes = 3
+         WHERE finished_at IS NULL",
+    ] {
+        let process = world.process().await;
+        let graph = after_trigger(&[wait(60_000)]);
+        let started = process
+            .start(start(&world.organization_id, &graph, json!({})))
+            .await
+            .unwrap();
+        process.counts(|counted| counted.runs_live == 0).await;
+        world
+            .execute(
+                "INSERT INTO processes (id, epoch, alive, expires_at, started_at)
+                 VALUES ('proc_lost', 1, FALSE, 0, 0) ON CONFLICT DO NOTHING",
+            )
+            .await;
+        world.execute(lost).await;
+        let run = world.ended(&started.run_id).await;
+        assert_eq!(run.status, RunStatus::Failed, "{run:?}");
+        assert!(run.error.unwrap().starts_with("ENGINE_ERROR: "));
+    }
 }
 
 async fn a_run_beside_one_that_kills_its_processes_is_not(world: &World) {

@@ -108,10 +108,12 @@ async fn an_awaited_end_is_kept_whoever_listens(fixture: &Fixture) {
         ending: ending(fixture, seq, false),
         ..RunChange::default()
     };
-    fixture.change(&lease, ended(1)).await;
     // A resumed run ends again; the same end twice is one.
-    fixture.change(&lease, ended(4)).await;
-    fixture.change(&lease, ended(4)).await;
+    for seq in [1, 4, 4] {
+        let (store, organization) = (&fixture.store, fixture.organization_id());
+        store.claim_run(&lease, organization, &run_id).await.unwrap();
+        fixture.change(&lease, ended(seq)).await;
+    }
     let mut kept: Vec<i64> = claimed(fixture).await.iter().map(|kept| kept.seq).collect();
     kept.sort_unstable();
     assert_eq!(kept, [1, 4]);

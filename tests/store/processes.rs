@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use core_service::clock;
 use core_service::store::{
-    ClaimCause, ClaimOne, ClaimedRun, CommitError, Driver, Due, Lease, NewRun, RunBatch, RunChange,
-    RunStatus, Share, StoreError, Timer,
+    ChangeOutcome, ClaimCause, ClaimOne, ClaimedRun, CommitError, Driver, Due, Lease, NewRun, RunBatch,
+    RunChange, RunStatus, Share, StoreError, Timer,
 };
 
 use crate::fixture::{EXPIRED, Fixture, LONG, organization, segment, summary};
@@ -17,6 +17,8 @@ on_both_databases!(
     a_late_process_may_write_until_it_is_taken_over,
     crashes_are_counted_for_each_take_over,
     a_loss_blames_the_run_on_trial_alone,
+    a_run_that_ends_its_process_when_it_is_woken_is_a_suspect,
+    what_is_written_again_undoes_nothing,
     a_run_that_waits_or_sleeps_is_no_suspect,
     a_retired_process_hands_its_runs_on,
     released_runs_are_claimed_once,
@@ -285,6 +287,65 @@ async fn a_loss_blames_the_run_on_trial_alone(fixture: &Fixture) {
     assert_eq!(suspect(fixture, &fourth).await, Some((guilty_id, 3, true)));
 }
 
+async fn a_run_that_ends_its_process_when_it_is_woken_is_a_suspect(fixture: &Fixture) {
+    let first = lost(fixture).await;
+    let run = parked(fixture, 1);
+    let run_id = run.id.clone();
+    fixture.start(&first, vec![run]).await;
+    assert_eq!(claimed(fixture, &first, 1).await.len(), 1, "its time has come");
+    let second = lost(fixture).await;
+    assert_eq!(claimed(fixture, &second, 1).await.len(), 1);
+    for crashes in 2..=3 {
+        let next = lost(fixture).await;
+        assert_eq!(claimed(fixture, &next, 1).await, []);
+        assert_eq!(
+            suspect(fixture, &next).await,
+            Some((run_id.clone(), crashes, crashes == 3))
+        );
+    }
+}
+
+/// A process puts a run to sleep, is not told that it has, and says it again when others have gone on.
+async fn what_is_written_again_undoes_nothing(fixture: &Fixture) {
+    if fixture.is_sqlite() {
+        return; // A SQLite database serves one process.
+    }
+    let (first, second) = (fixture.lease().await, fixture.lease().await);
+    let run = fixture.run("wf_1");
+    let run_id = run.id.clone();
+    fixture.start(&first, vec![run]).await;
+    let sleep = || RunBatch {
+        changes: vec![RunChange {
+            run_id: run_id.clone(),
+            summary: Some(summary(RunStatus::Waiting, Driver::Nobody)),
+            set_timers: vec![Timer {
+                key: "wait".to_owned(),
+                due_at: 1,
+                kind: "wait".to_owned(),
+            }],
+            ..RunChange::default()
+        }],
+        ..RunBatch::default()
+    };
+    let write = async |lease: &Lease| fixture.store.commit_runs(lease, &sleep()).await.unwrap().changes;
+    assert_eq!(write(&first).await, [ChangeOutcome::Written]);
+    assert_eq!(claimed(fixture, &second, 1).await.len(), 1);
+    assert_eq!(write(&first).await, [ChangeOutcome::NotDriven]);
+    let end = RunChange {
+        run_id: run_id.clone(),
+        segments: vec![segment(1)],
+        summary: Some(summary(RunStatus::Succeeded, Driver::Nobody)),
+        clear_timers: vec!["wait".to_owned()],
+        ..RunChange::default()
+    };
+    fixture.change(&second, end).await;
+    assert_eq!(write(&first).await, [ChangeOutcome::NotDriven]);
+    let (store, organization) = (&fixture.store, fixture.organization_id());
+    let run = store.run(organization, &run_id).await.unwrap();
+    assert_eq!(run.status, RunStatus::Succeeded);
+    assert_eq!(store.run_timers(&run_id).await.unwrap(), []);
+}
+
 async fn a_run_that_waits_or_sleeps_is_no_suspect(fixture: &Fixture) {
     let first = lost(fixture).await;
     let waiting = NewRun {
@@ -410,7 +471,10 @@ async fn a_parked_run_waits_for_its_timer(fixture: &Fixture) {
 
 async fn timers_move_and_are_forgotten(fixture: &Fixture) {
     let lease = fixture.lease().await;
-    let run = parked(fixture, 50);
+    let run = NewRun {
+        timers: parked(fixture, 50).timers,
+        ..fixture.run("wf_1")
+    };
     let run_id = run.id.clone();
     fixture.start(&lease, vec![run]).await;
     let timer = |key: &str, due_at| Timer {

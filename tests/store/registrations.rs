@@ -14,6 +14,7 @@ on_both_databases!(
     a_service_is_told_when_it_is_over,
     the_same_question_keeps_its_url_and_another_gets_one,
     what_is_over_comes_first,
+    several_that_are_over_do_not_wait_for_each_other,
     what_is_under_way_is_finished_first,
     a_claim_is_one_processes,
     failures_are_told_once_and_wait,
@@ -192,6 +193,30 @@ async fn what_is_over_comes_first(fixture: &Fixture) {
     // Other workflows are not concerned.
     let _other = live(fixture).await;
     assert_eq!(claimed(fixture).await.len(), 1);
+}
+
+async fn several_that_are_over_do_not_wait_for_each_other(fixture: &Fixture) {
+    let workflow = fixture.workflow("letters").await;
+    set_active(fixture, &workflow, true).await;
+    deploy(fixture, &workflow, "one", &[asking(1, "a"), asking(2, "b")]).await;
+    let refused = claimed(fixture).await;
+    for due in &refused {
+        let failed = Told::Failed {
+            pause_ms: LONG,
+            answered: true,
+            trouble: None,
+        };
+        assert!(tell(fixture, due, failed).await);
+    }
+    deploy(fixture, &workflow, "two", &[asking(1, "c"), asking(2, "d")]).await;
+    let over = claimed(fixture).await;
+    assert_eq!(over.len(), 2, "both of the first version");
+    for due in &over {
+        assert!(!due.registration.wanted);
+        assert!(tell(fixture, due, Told::Detached).await);
+    }
+    let new = claimed(fixture).await;
+    assert!(new.len() == 2 && new.iter().all(|due| due.registration.wanted));
 }
 
 async fn what_is_under_way_is_finished_first(fixture: &Fixture) {

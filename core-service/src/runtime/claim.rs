@@ -21,7 +21,7 @@ use super::take_up::{Admission, Claimed, Reason};
 use super::trial;
 use crate::clock;
 use crate::store::{
-    ClaimCause, ClaimOne, ClaimedRun, CommitError, Run, Segment, StoreError, Subscription, Topic,
+    ClaimCause, ClaimOne, ClaimedRun, CommitError, Due, Run, Segment, StoreError, Subscription, Topic,
 };
 
 /// Claimed runs whose first write is still to come, at most. Looking for runs that are due passes over these each time,
@@ -156,16 +156,18 @@ async fn claim_runs(shared: &Arc<Shared>, held: &Held, backlog: &mut Backlog) ->
         let room = for_claims(shared.config.live_runs).saturating_sub(shared.live.len());
         let limit = amount(room.min(TAKEN_UP_AT_ONCE)).min(shared.config.claim_chunk);
         let now = clock::now_ms();
-        let due = match limit {
-            0 => None,
-            _ => backlog.next(shared, now, limit).await?,
-        };
-        let Some(due) = due else { return Ok(false) };
+        if limit == 0 {
+            return Ok(false);
+        }
+        let due = backlog.next(shared, now, limit).await?;
+        // What nobody drives is claimed even when all that is due has no room.
+        let has_room = due.is_some();
+        let due = due.unwrap_or_else(|| Due::InTurn(Vec::new()));
         let wanted = u32::try_from(limit).unwrap_or(u32::MAX);
         let places = Arc::clone(&shared.take_ups).acquire_many_owned(wanted).await;
         let Ok(mut places) = places else { break };
         let claimed = shared.store.claim_runs(&held.lease, now, limit, &due).await?;
-        let is_all = !backlog.note(&due, limit, &claimed);
+        let is_all = !has_room || !backlog.note(&due, limit, &claimed);
         // Seats first: once a run has one, nobody else writes to the journal that is read for it.
         let mut seated: Vec<Seated> = claimed
             .into_iter()
@@ -179,7 +181,7 @@ async fn claim_runs(shared: &Arc<Shared>, held: &Held, backlog: &mut Backlog) ->
             seated.take_up(shared, held);
         }
         if is_all {
-            break;
+            return Ok(has_room);
         }
     }
     Ok(true)

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::context::RunContext;
 use super::record::Lineage;
 use super::settle::RowToFail;
+use crate::clock;
 use crate::nodes::RunWorkflow;
 use crate::store::NewEnding;
 
@@ -27,8 +28,15 @@ pub struct Notice {
     pub lineage: Lineage,
     /// How it ended.
     pub end: End,
+    /// When; ends that were written before that was told have the largest there is.
+    #[serde(default = "long_after")]
+    pub ended_at_ms: i64,
     /// Runs of other workflows may be under way that its nodes waited for.
     pub has_children: bool,
+}
+
+const fn long_after() -> i64 {
+    i64::MAX
 }
 
 /// How a run ended.
@@ -90,7 +98,8 @@ pub(super) fn ending(
     events: &[Event],
     seq: i64,
 ) -> Option<NewEnding> {
-    let outcome = state.finished()?.outcome;
+    let finished = state.finished()?;
+    let (outcome, ended_at_ms) = (finished.outcome, finished.at_ms);
     let lineage = &context.record.lineage;
     let is_awaited = lineage.parent.is_some();
     let is_failure = outcome == Outcome::Failed && !lineage.by_error;
@@ -110,6 +119,7 @@ pub(super) fn ending(
         workflow_id: context.workflow_id.to_string(),
         lineage: lineage.clone(),
         end,
+        ended_at_ms,
         has_children,
     };
     Some(NewEnding {
@@ -151,6 +161,7 @@ pub(super) fn ending_in_row(run: &RowToFail<'_>, failure: Failure) -> Option<New
             code,
             message,
         },
+        ended_at_ms: clock::now_ms(),
         has_children: true,
     };
     Some(NewEnding {

@@ -131,6 +131,8 @@ impl LiveRun {
             match self.shared.journal.change(self.held.generation, record).await {
                 Ok(ChangeOutcome::Written) => return Committed::Yes,
                 Ok(ChangeOutcome::OutOfCredits) => return Committed::OutOfCredits,
+                // Most likely it was, and others have gone on since; either way the run is not this task's any more.
+                Ok(ChangeOutcome::NotDriven) => return Committed::LeaseLost,
                 Err(WriteError::LeaseLost) => return Committed::LeaseLost,
                 // A segment has one writer, so the one that is there is this one.
                 Err(WriteError::Refused(Refusal::Duplicate)) if may_be_there => return Committed::Yes,
@@ -234,7 +236,8 @@ impl RowToFail<'_> {
             };
             match shared.journal.change(generation, record).await {
                 Err(WriteError::Unknown(_)) => sleep(pause).await,
-                Ok(_) => return shared.metrics.finished(RunStatus::Failed),
+                Ok(ChangeOutcome::Written) => return shared.metrics.finished(RunStatus::Failed),
+                Ok(_) => return,
                 Err(_) => return,
             }
             pause = (pause * 2).min(LONGEST_PAUSE);

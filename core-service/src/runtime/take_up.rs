@@ -27,10 +27,11 @@ use super::request::Request;
 use super::settle::{RowToFail, engine_failure};
 use super::surroundings::SurroundingsError;
 use super::timers::Timers;
-use super::trial::{OnTrial, is_deadly};
+use super::trial::{OnTrial, is_beyond_reading, is_deadly};
 use crate::store::{ClaimCause, Run, Segment, Signal, StoreError};
 use crate::turns::on_behalf_of;
 
+const DEADLY: &str = "the server stopped repeatedly while it executed this run";
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Why a run is taken up.
@@ -102,6 +103,9 @@ impl LiveRun {
             Admission::Place(place) => (Some(place), None),
             Admission::Trial(on_trial) => (None, Some(on_trial)),
         };
+        if cause == Some(ClaimCause::TakenOver) && is_beyond_reading(&run, &shared.config) {
+            return give_up(&shared, &held, &run, DEADLY).await;
+        }
         let loaded = loop {
             let organization_id = run.organization_id.as_str().into();
             let loading = load(&shared, &run, journal.as_deref());
@@ -142,9 +146,7 @@ impl LiveRun {
             _on_trial: on_trial,
         };
         let input = if deadly {
-            Input::Fail(engine_failure(
-                "the server stopped repeatedly while it executed this run",
-            ))
+            Input::Fail(engine_failure(DEADLY))
         } else {
             Input::Resume
         };

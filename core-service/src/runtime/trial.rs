@@ -51,11 +51,18 @@ async fn survive(shared: &Shared, held: &Held, run_id: &str) {
     }
 }
 
+/// Whether a run is to be failed without even its journal being read: its process died again when all it had to do was
+/// that.
+pub(super) fn is_beyond_reading(run: &Run, config: &RuntimeConfig) -> bool {
+    run.on_trial && run.crashes > config.crash_limit
+}
+
 /// Whether a run that was taken over is to be failed because it seems to be what its processes died of.
 pub(super) fn is_deadly(run: &Run, config: &RuntimeConfig, state: &RunState) -> bool {
     let limit = match run.on_trial {
         true => config.crash_limit,
         false => config.crash_limit.saturating_mul(IN_COMPANY),
     };
-    state.status() == RunStatus::Running && run.crashes >= limit
+    // One that waits was being woken when it was on trial.
+    (state.status() == RunStatus::Running || run.on_trial) && run.crashes >= limit
 }

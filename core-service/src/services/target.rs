@@ -100,8 +100,9 @@ impl WebhookTargets {
         let Some(settings) = settings else { return Ok(None) };
         let variables = match Verifier::reads_variables(&settings.verify) {
             true => {
+                // Anew: two times of belief would add up to more than a change may take to be everywhere.
                 self.variables
-                    .of_workflow(&row.organization.id, &binding.workflow_id)
+                    .of_workflow_now(&row.organization.id, &binding.workflow_id)
                     .await?
             }
             false => Arc::<VariableSet>::default(),

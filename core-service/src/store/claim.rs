@@ -6,7 +6,7 @@ use super::commit::CommitError;
 use super::database::Session;
 use super::process::{LOST, Lease, mark_expired};
 use super::run::{RUN_COLUMNS, Run};
-use super::suspect::SUSPECT;
+use super::suspect::{at_work, suspect};
 use super::value::{Value, values};
 use super::{Store, StoreError};
 use crate::failpoint::Boundary;
@@ -135,10 +135,11 @@ impl Store {
 }
 
 async fn take_over(session: &mut Session, lease: &Lease, limit: i64) -> Result<Vec<ClaimedRun>, StoreError> {
-    let lock = session.dialect().skip_locked();
+    let dialect = session.dialect();
+    let (lock, at_work, suspect) = (dialect.skip_locked(), at_work("runs", dialect), suspect(dialect));
     let sql = format!(
-        "UPDATE runs SET process_id = $1, crashes = crashes + CASE WHEN status = 'waiting' THEN 0 ELSE 1 END
-         WHERE id IN (SELECT r.id FROM runs r WHERE {LOST} AND NOT ({SUSPECT}) LIMIT $2{lock})
+        "UPDATE runs SET process_id = $1, crashes = crashes + CASE WHEN {at_work} THEN 1 ELSE 0 END
+         WHERE id IN (SELECT r.id FROM runs r WHERE {LOST} AND NOT ({suspect}) LIMIT $2{lock})
          RETURNING {RUN_COLUMNS}"
     );
     claim(

@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use sqlx::AssertSqlSafe;
+
 use super::database::Session;
 use super::dialect::{BatchStatement, Kind};
 use super::payload::{Payload, insert_payloads};
@@ -35,6 +37,7 @@ impl Store {
     pub async fn commit_runs(&self, lease: &Lease, batch: &RunBatch) -> Result<BatchOutcome, CommitError> {
         let mut transaction = self.fenced(lease).await?;
         let mut outcome = batch.accepted();
+        leave_to_others(&mut transaction, lease, &batch.changes, &mut outcome.changes).await?;
         schedule::take_ticks(&mut transaction, &batch.creates, &mut outcome.creates).await?;
         idempotency::claim_keys(&mut transaction, &batch.creates, &mut outcome.creates).await?;
         ending::refuse_orphans(&mut transaction, &batch.creates, &mut outcome.creates).await?;
@@ -77,6 +80,39 @@ fn changed<'a>(batch: &'a RunBatch, outcome: &BatchOutcome) -> Vec<&'a RunChange
         .filter(|(_, outcome)| **outcome == ChangeOutcome::Written)
         .map(|(change, _)| change)
         .collect()
+}
+
+/// Passes over what this process has to say of runs that it does not drive any more. A segment that is written again is
+/// found to be there; a change without one, whose commit was in doubt, must not undo what others have done since.
+async fn leave_to_others(
+    session: &mut Session,
+    lease: &Lease,
+    changes: &[RunChange],
+    outcomes: &mut [ChangeOutcome],
+) -> Result<(), StoreError> {
+    let bare = |change: &&RunChange| change.segments.is_empty() && !change.restarts;
+    let ids: Vec<&str> = changes
+        .iter()
+        .filter(bare)
+        .map(|change| &*change.run_id)
+        .collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let (one_of, lock) = (session.dialect().one_of(1), session.dialect().for_update());
+    let sql = format!("SELECT id FROM runs WHERE id {one_of} AND process_id = $2 ORDER BY id{lock}");
+    let values = [Value::Texts(&ids), Value::from(&lease.process_id)];
+    let rows = session.rows(AssertSqlSafe(sql), &values).await?;
+    let driven = rows
+        .iter()
+        .map(|row| row.get("id"))
+        .collect::<Result<HashSet<String>, _>>()?;
+    for (change, outcome) in changes.iter().zip(outcomes) {
+        if bare(&change) && !driven.contains(&change.run_id) {
+            *outcome = ChangeOutcome::NotDriven;
+        }
+    }
+    Ok(())
 }
 
 /// The payloads of what is written.

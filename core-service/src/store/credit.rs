@@ -64,7 +64,11 @@ pub(super) async fn settle<'a>(
     outcome: &mut BatchOutcome,
 ) -> Result<HashSet<&'a str>, StoreError> {
     let mut holders = HashSet::new();
-    let changes: Vec<&RunChange> = batch.changes.iter().filter(|change| settles(change)).collect();
+    let written = batch.changes.iter().zip(&outcome.changes);
+    let changes: Vec<&RunChange> = written
+        .filter(|(change, outcome)| **outcome == ChangeOutcome::Written && settles(change))
+        .map(|(change, _)| change)
+        .collect();
     if changes.is_empty() && !batch.creates.iter().any(|run| run.metered) {
         write_restarts(session, batch, outcome, &holders).await?;
         return Ok(holders);
@@ -282,6 +286,7 @@ async fn write_restarts(
                 restarted.extend(values![run_id, change.metered, holders.contains(run_id)]);
             }
             ChangeOutcome::OutOfCredits => released.push(Value::from(run_id)),
+            ChangeOutcome::NotDriven => {}
         }
     }
     session.batch(&RESTART, &restarted).await?;

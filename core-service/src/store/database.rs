@@ -51,6 +51,9 @@ pub(super) struct Lines {
 
 /// How long a caller waits for a connection.
 pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a statement of PostgreSQL may take. One whose answer was lost on its way would be waited for without end. Scripts,
+/// which change whole tables, take as long as they do.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Callers who may wait for connections to read, and as many to write; those of one organization as many as it leaves
 /// free.
 const MOST_WAITING: usize = 16_384;
@@ -136,18 +139,24 @@ impl Pooled {
         let mut begun = Self::acquire(pool).await?;
         begun.in_transaction = true;
         begun.is_busy = true;
-        begun.connection.execute("BEGIN").await?;
+        in_time(begun.connection.execute("BEGIN")).await?;
         begun.is_busy = false;
         Ok(begun)
     }
 
     async fn end(mut self, statement: &'static str) -> Result<(), StoreError> {
         self.is_busy = true;
-        self.connection.execute(statement).await?;
+        in_time(self.connection.execute(statement)).await?;
         self.is_busy = false;
         self.in_transaction = false;
         Ok(())
     }
+}
+
+/// What comes of a statement of PostgreSQL, unless that takes too long.
+async fn in_time<T>(statement: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+    let late = |_elapsed| Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into());
+    timeout(STATEMENT_TIMEOUT, statement).await.unwrap_or_else(late)
 }
 
 impl Drop for Pooled {
@@ -262,10 +271,11 @@ impl Session {
         }
     }
 
-    /// The statement is over, whatever came of it.
+    /// The statement is over, whatever came of it. A connection that broke, or that may still have an answer to give, is
+    /// of no use to others.
     fn ended<T>(&mut self, result: Result<T, sqlx::Error>) -> Result<T, StoreError> {
         if let Connected::Postgres(pooled) = &mut self.connected {
-            pooled.is_busy = false;
+            pooled.is_busy = matches!(result, Err(sqlx::Error::Io(_)));
         }
         Ok(result?)
     }
@@ -283,7 +293,7 @@ impl Session {
                 rows.map(|rows| rows.into_iter().map(Row::Sqlite).collect())
             }
             Connection::Postgres(connection) => {
-                let rows = bind_postgres(sql, values).fetch_all(connection).await;
+                let rows = in_time(bind_postgres(sql, values).fetch_all(connection)).await;
                 rows.map(|rows| rows.into_iter().map(Row::Postgres).collect())
             }
         };
@@ -303,7 +313,7 @@ impl Session {
                 row.map(|row| row.map(Row::Sqlite))
             }
             Connection::Postgres(connection) => {
-                let row = bind_postgres(sql, values).fetch_optional(connection).await;
+                let row = in_time(bind_postgres(sql, values).fetch_optional(connection)).await;
                 row.map(|row| row.map(Row::Postgres))
             }
         };
@@ -323,7 +333,7 @@ impl Session {
                 done.map(|done| done.rows_affected())
             }
             Connection::Postgres(connection) => {
-                let done = bind_postgres(sql, values).execute(connection).await;
+                let done = in_time(bind_postgres(sql, values).execute(connection)).await;
                 done.map(|done| done.rows_affected())
             }
         };
@@ -344,7 +354,8 @@ impl Session {
         );
         let changed = match self.connection() {
             Connection::Postgres(connection) => {
-                query.execute(connection).await.map(|done| done.rows_affected())
+                let done = in_time(query.execute(connection)).await;
+                done.map(|done| done.rows_affected())
             }
             Connection::Sqlite(_) => Err(arrays_are_for_postgres()),
         };
@@ -364,10 +375,10 @@ impl Session {
             values,
         );
         let rows = match self.connection() {
-            Connection::Postgres(connection) => query
-                .fetch_all(connection)
-                .await
-                .map(|rows| rows.into_iter().map(Row::Postgres).collect()),
+            Connection::Postgres(connection) => {
+                let rows = in_time(query.fetch_all(connection)).await;
+                rows.map(|rows| rows.into_iter().map(Row::Postgres).collect())
+            }
             Connection::Sqlite(_) => Err(arrays_are_for_postgres()),
         };
         self.ended(rows)

@@ -48,16 +48,14 @@ const MIGRATIONS: &[Migration] = &[
     migration!(20, "0020_lists_of_runs"),
 ];
 
-/// The advisory lock that lets one node migrate while others wait ("switchyd" as a number).
-const LOCK: i64 = 0x7377_6974_6368_7964;
+/// Takes the advisory lock ("switchyd" as a number) that lets one node migrate while others wait, however long that takes.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(x'7377697463687964'::bigint)";
 
 /// Applies what is missing, all in one transaction. Several nodes may do so at once.
 pub(super) async fn run(database: &Database) -> Result<(), StoreError> {
     let mut transaction = database.write().await?;
     if transaction.dialect() == Dialect::Postgres {
-        transaction
-            .execute("SELECT pg_advisory_xact_lock($1)", &values![LOCK])
-            .await?;
+        transaction.script(LOCK).await?;
     }
     transaction
         .script(

@@ -50,9 +50,9 @@ pub enum Told<'a> {
     },
 }
 
-/// Whether anybody may be told of `r`. What is over comes first: many a service knows one URL only, and forgets it
-/// whichever it is told to forget.
-const FREE: &str = "(r.status <> 'attaching' OR NOT EXISTS (
+/// Whether anybody may be told of `r`. What is over comes first, one before the other in no order: many a service knows one
+/// URL only, and forgets it whichever it is told to forget.
+const FREE: &str = "(r.status <> 'attaching' OR NOT r.wanted OR NOT EXISTS (
      SELECT 1 FROM registrations d WHERE d.workflow_id = r.workflow_id AND d.id <> r.id AND NOT d.wanted
          AND d.failures = 0 AND d.wake_at IS NOT NULL))";
 

@@ -55,11 +55,11 @@ impl Sweep {
 const LOCK: i64 = 0x7377_6565_7069_6e67;
 
 /// Runs that may go. Not one that somebody has to be told of, nor one whose result another run still waits for, nor one
-/// that a process has just taken up again.
+/// that a process has just taken up again: written so that PostgreSQL asks that again of a row that changed meanwhile.
 const MAY_GO: &str = "r.organization_id = $1 AND r.finished_at IS NOT NULL AND r.finished_at < $2
      AND NOT EXISTS (SELECT 1 FROM endings e WHERE e.run_id = r.id)
      AND NOT EXISTS (SELECT 1 FROM runs p WHERE p.id = r.parent_run_id AND p.finished_at IS NULL)
-     AND NOT EXISTS (SELECT 1 FROM processes o WHERE o.id = r.process_id AND o.alive)";
+     AND (r.process_id IS NULL OR NOT EXISTS (SELECT 1 FROM processes o WHERE o.id = r.process_id AND o.alive))";
 
 const LEAVE_REMAINS: BatchStatement = BatchStatement {
     columns: &[("run_id", Kind::Text)],

@@ -178,6 +178,9 @@ pub enum ChangeOutcome {
     Written,
     /// It restarts a run, and no credit is left for it; nothing was written and the run stays ended.
     OutOfCredits,
+    /// This process does not drive the run any more, perhaps because the same change was written before; nothing was
+    /// written.
+    NotDriven,
 }
 
 /// What came of a start.

@@ -7,6 +7,7 @@ use sqlx::AssertSqlSafe;
 
 use super::claim::{ClaimCause, ClaimedRun};
 use super::commit::CommitError;
+use super::dialect::Dialect;
 use super::process::{LOST, Lease};
 use super::run::{RUN_COLUMNS, Run};
 use super::value::values;
@@ -14,7 +15,19 @@ use super::{Store, StoreError};
 use crate::failpoint::Boundary;
 
 /// What makes a lost run (`r`) a suspect. The first time a process is lost, that says nothing of its runs.
-pub(super) const SUSPECT: &str = "r.crashes > 0 AND r.status <> 'waiting'";
+pub(super) fn suspect(dialect: Dialect) -> String {
+    format!("r.crashes > 0 AND {}", at_work("r", dialect))
+}
+
+/// Whether a run's process was lost while it did something for the run: also when that waits, as far as its row says, but
+/// was being woken. Its timer and its signals are there until the first write after that.
+pub(super) fn at_work(run: &str, dialect: Dialect) -> String {
+    let clock = dialect.clock_ms();
+    format!(
+        "({run}.status <> 'waiting' OR {run}.pending_signals > 0
+             OR EXISTS (SELECT 1 FROM timers t WHERE t.run_id = {run}.id AND t.due_at <= {clock}))"
+    )
+}
 
 impl Store {
     /// Whether there is a suspect that no living process drives.
@@ -23,7 +36,8 @@ impl Store {
     /// When the database fails.
     pub async fn has_suspects(&self) -> Result<bool, StoreError> {
         let mut session = self.database.read().await?;
-        let sql = format!("SELECT 1 FROM runs r WHERE {LOST} AND {SUSPECT} LIMIT 1");
+        let suspect = suspect(session.dialect());
+        let sql = format!("SELECT 1 FROM runs r WHERE {LOST} AND {suspect} LIMIT 1");
         Ok(session.row(AssertSqlSafe(sql), &[]).await?.is_some())
     }
 
@@ -34,10 +48,11 @@ impl Store {
     /// [`CommitError::LeaseLost`] when this process was itself taken over; when the database fails.
     pub async fn claim_suspect(&self, lease: &Lease) -> Result<Option<ClaimedRun>, CommitError> {
         let mut transaction = self.fenced(lease).await?;
-        let lock = transaction.dialect().skip_locked();
+        let dialect = transaction.dialect();
+        let (lock, suspect) = (dialect.skip_locked(), suspect(dialect));
         let sql = format!(
             "UPDATE runs SET process_id = $1, crashes = crashes + 1 WHERE id IN (
-                 SELECT r.id FROM runs r WHERE {LOST} AND {SUSPECT} ORDER BY r.id LIMIT 1{lock})
+                 SELECT r.id FROM runs r WHERE {LOST} AND {suspect} ORDER BY r.id LIMIT 1{lock})
              RETURNING {RUN_COLUMNS}"
         );
         let row = transaction

@@ -16,7 +16,8 @@ use super::key::{KEY_LIFETIME_MS, service_key};
 use super::metrics::count;
 use crate::clock;
 use crate::runtime::{
-    End, GraphRef, Lineage, Notice, PlanError, RequestError, StartRun, StartRunError, Trigger,
+    End, GraphRef, Lineage, Notice, Parent, PlanError, ReportError, RequestError, StartRun, StartRunError,
+    Trigger,
 };
 use crate::store::{Ending, ErrorListener, IdempotencyKey, NextWake, StoreError, Topic};
 
@@ -84,7 +85,7 @@ async fn tell_all(shared: &Shared, ending: Ending) {
 async fn tell(shared: &Shared, ending: &Ending, notice: &Notice) -> Result<(), Obstacle> {
     tell_parent(shared, ending, notice).await?;
     if notice.has_children {
-        give_up_children(shared, ending).await?;
+        give_up_children(shared, ending, notice.ended_at_ms).await?;
     }
     match &notice.end {
         End::Failed { .. } if !notice.lineage.by_error => tell_error_triggers(shared, ending, notice).await,
@@ -104,14 +105,24 @@ async fn tell_parent(shared: &Shared, ending: &Ending, notice: &Notice) -> Resul
     is_told(told)
 }
 
-/// Cancels the runs that nodes of an ended run waited for.
-async fn give_up_children(shared: &Shared, ending: &Ending) -> Result<(), Obstacle> {
+/// Cancels the runs that nodes of an ended run waited for. Those that it has started since, begun again, are another matter.
+async fn give_up_children(shared: &Shared, ending: &Ending, ended_at_ms: i64) -> Result<(), Obstacle> {
     let organization_id = &ending.organization_id;
     for run_id in shared
         .store
         .unfinished_children(organization_id, &ending.run_id)
         .await?
     {
+        let lineage = match shared.runtime.lineage(organization_id, &run_id).await {
+            Ok(lineage) => lineage,
+            Err(ReportError::Store(error)) if error.is_temporary() => return Err(error.into()),
+            // It is gone, or nobody can tell whose it is.
+            Err(_) => continue,
+        };
+        let waits = |parent: &Parent| parent.started_at_ms <= ended_at_ms;
+        if !lineage.parent.as_ref().is_some_and(waits) {
+            continue;
+        }
         is_told(shared.runtime.give_up(organization_id, &run_id).await)?;
     }
     Ok(())

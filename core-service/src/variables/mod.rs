@@ -70,6 +70,18 @@ impl Variables {
         self.known.find(&key, load).await
     }
 
+    /// As `of_workflow`, as they are in the database now: for what is itself believed for a while.
+    ///
+    /// # Errors
+    /// As `of_workflow`.
+    pub async fn of_workflow_now(
+        &self,
+        organization_id: &str,
+        workflow_id: &str,
+    ) -> Result<Arc<VariableSet>, Arc<SecretError>> {
+        self.load(organization_id, workflow_id).await.map_err(Arc::new)
+    }
+
     /// Forgets what was looked up, so that a change made here holds at once.
     pub fn forget(&self) {
         self.known.forget();

@@ -13,6 +13,7 @@ on_both_databases!(
     of_many_runs_one_renews,
     what_nothing_renews_has_expired,
     a_consent_that_is_taken_back_expires_the_credential,
+    a_test_that_finds_the_consent_taken_back_expires_it,
     a_client_that_is_taken_back_is_invalid,
     an_endpoint_that_is_ill_is_asked_again,
     choices_tests_and_triggers_use_new_tokens,
@@ -178,6 +179,18 @@ async fn a_consent_that_is_taken_back_expires_the_credential(world: &World) {
         .await;
     assert_eq!(verdict.data(200)["status"], "invalid");
     assert_eq!(status(&world.api, &credential).await, "expired", "and stays so");
+}
+
+async fn a_test_that_finds_the_consent_taken_back_expires_it(world: &World) {
+    let service = service(world).await;
+    let credential = consented(&world.api, &service, client()).await;
+    service.end_all();
+    let verdict = world
+        .api
+        .post(format!("/credentials/{credential}/verify"), json!({}))
+        .await;
+    assert_eq!(verdict.data(200)["status"], "invalid");
+    assert_eq!(status(&world.api, &credential).await, "expired");
 }
 
 async fn a_client_that_is_taken_back_is_invalid(world: &World) {

@@ -20,8 +20,6 @@ pub(super) async fn verify(
     let verdict = verdict(services, &credential).await?;
     let status = match verdict {
         Verdict::Accepted => Some(CredentialStatus::Active),
-        // One that ran out is refused because of that.
-        Verdict::Refused(_) if credential.status == CredentialStatus::Expired => None,
         Verdict::Refused(_) => Some(CredentialStatus::Invalid),
         Verdict::Untold(_) => None,
     };
