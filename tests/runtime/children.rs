@@ -15,6 +15,7 @@ on_both_databases!(
     calls_need_no_place_that_their_callers_take,
     a_call_survives_the_process_of_its_caller,
     a_child_outlives_a_crash_between_its_start_and_the_wait,
+    an_end_that_is_told_late_leaves_later_calls_alone,
 );
 
 /// A workflow whose draft is this graph.
@@ -133,4 +134,35 @@ async fn a_child_outlives_a_crash_between_its_start_and_the_wait(world: &World) 
         assert_eq!(world.ended(&started.run_id).await.status, RunStatus::Succeeded);
         assert_eq!(only_run(world, &callee).await, child);
     }
+}
+
+/// The run that calls has been begun again since the end that is told.
+async fn an_end_that_is_told_late_leaves_later_calls_alone(world: &World) {
+    let process = world.process().await;
+    let callee = workflow(world, &after_trigger(&[wait(3_600_000)])).await;
+    call(world, &process, &callee).await;
+    let child = only_run(world, &callee).await;
+    // {"workflowId":"wf_1","lineage":{},"end":{"status":"cancelled"},"endedAtMs":1,"hasChildren":true}
+    let late = match world.is_sqlite() {
+        true => {
+            "INSERT INTO endings (run_id, attempt, seq, organization_id, notice, wake_at)
+             SELECT parent_run_id, 1, 99, organization_id,
+                 x'7b22776f726b666c6f774964223a2277665f31222c226c696e65616765223a7b7d2c22656e64223a7b22737461747573223a2263616e63656c6c6564227d2c22656e64656441744d73223a312c226861734368696c6472656e223a747275657d',
+                 0 FROM runs WHERE parent_run_id IS NOT NULL"
+        }
+        false => {
+            "INSERT INTO endings (run_id, attempt, seq, organization_id, notice, wake_at)
+             SELECT parent_run_id, 1, 99, organization_id,
+                 decode('7b22776f726b666c6f774964223a2277665f31222c226c696e65616765223a7b7d2c22656e64223a7b22737461747573223a2263616e63656c6c6564227d2c22656e64656441744d73223a312c226861734368696c6472656e223a747275657d', 'hex'),
+                 0 FROM runs WHERE parent_run_id IS NOT NULL"
+        }
+    };
+    world.execute(late).await;
+    let told = async {
+        while world.store.next_ending().await.unwrap().is_some() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, told).await.unwrap();
+    assert_eq!(world.run(&child).await.status, RunStatus::Waiting);
 }

@@ -1,6 +1,7 @@
 //! What was committed is there after a crash, and what was not is not.
 
 use core_service::store::{Actor, DatabaseUrl, Store, StoreError};
+use sqlx::{Connection as _, PgConnection};
 
 use crate::fixture::{Fixture, segment};
 
@@ -9,6 +10,25 @@ on_both_databases!(
     an_abandoned_write_leaves_no_trace,
     several_nodes_may_start_at_once,
 );
+
+/// As when its answer is lost on the way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_without_an_answer_is_given_up() {
+    let Some(fixture) = Fixture::postgres("a statement without an answer").await else {
+        return;
+    };
+    let DatabaseUrl::Postgres(url) = &fixture.url else {
+        panic!("not PostgreSQL");
+    };
+    let mut holder = PgConnection::connect(url).await.unwrap();
+    let lock = "BEGIN; LOCK TABLE timers IN ACCESS EXCLUSIVE MODE";
+    sqlx::raw_sql(lock).execute(&mut holder).await.unwrap();
+    let looked = fixture.store.next_due().await;
+    assert!(matches!(looked, Err(StoreError::Unavailable(_))), "{looked:?}");
+    holder.close().await.unwrap();
+    assert_eq!(fixture.store.next_due().await.unwrap(), None);
+    fixture.end().await;
+}
 
 async fn committed_rows_survive_a_reopen(fixture: &Fixture) {
     let lease = fixture.lease().await;
