@@ -253,14 +253,18 @@ impl Clock {
     fn crawl(&self, pid: u32) {
         // The library counts from the process's start: with what has passed since then, the clocks do not leap.
         let passed = age_seconds(pid);
-        self.leap(&format!("+{passed:.3} x0.001"));
+        self.set(&format!("+{passed:.3}"), 0.001);
     }
 
-    /// Moves the clock from the true time, or has it go at another speed.
+    /// Moves the clock from the true time; it goes as fast as that.
     fn leap(&self, offset: &str) {
-        // In one step: it is read at every moment.
+        self.set(offset, 1.0);
+    }
+
+    fn set(&self, offset: &str, speed: f64) {
+        // In one step: it is read at every moment. With the speed: the library keeps the one that it was told before.
         let new = self.directory.path().join("new");
-        std::fs::write(&new, format!("{offset}\n")).unwrap();
+        std::fs::write(&new, format!("{offset} x{speed}\n")).unwrap();
         std::fs::rename(new, self.file()).unwrap();
     }
 }
