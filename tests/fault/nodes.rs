@@ -22,6 +22,15 @@ const KINDS: [Kind; 5] = [
     Kind::Asking,
     Kind::Parent,
 ];
+const KINDS_OF_ONE: [Kind; 7] = [
+    Kind::Quick,
+    Kind::Waiting,
+    Kind::Sleeping,
+    Kind::Calling,
+    Kind::Asking,
+    Kind::Parent,
+    Kind::Failing,
+];
 /// Calls after the fault: what it did must not show in them either.
 const FURTHER: usize = 60;
 
@@ -103,6 +112,41 @@ async fn a_node_that_is_cut_off_is_taken_over_and_comes_back() {
         load.stop().await;
         let _logs = cluster.show_logs();
         // Through the node that was cut off, too.
+        round.comes_out_even(&doors, &tenant.api).await;
+    }
+    drop(cluster);
+    database.drop_now().await.unwrap();
+}
+
+/// What it asked the database when it was cut off is never answered, and no other node does what that was for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lone_node_that_is_cut_off_goes_on() {
+    let Some(database) = postgres_or_skip("a lone node without its database").await else {
+        return;
+    };
+    let proxy = Proxy::start(&database.url).await;
+    let cluster = start(&[proxy.url()]).await;
+    let node = &cluster.nodes[0];
+    for lost in 1..=settings::rounds(1, 10) {
+        let tenant = Tenant::open(node).await;
+        let round = tenant.round(&KINDS_OF_ONE).await;
+        let doors = cluster.doors();
+        let load = round.ledger.send_on_and_on(CONNECTIONS, &doors);
+        round.ledger.acknowledged(FURTHER).await;
+        proxy.cut();
+        loses_its_lease(node, lost).await;
+        proxy.mend();
+        node.get_ready().await;
+        further(&round).await;
+        load.stop().await;
+        let _logs = cluster.show_logs();
+        // A statement is given up after 30 s, which is all that one look waits for.
+        for _ in 0..3 {
+            let ended = until(async || (figure(node, "switchyard_runs_live").await == 0).then_some(()));
+            if ended.await.is_some() {
+                break;
+            }
+        }
         round.comes_out_even(&doors, &tenant.api).await;
     }
     drop(cluster);
