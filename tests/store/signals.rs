@@ -1,6 +1,8 @@
 //! Signals reach the driver of a run, or give the run one.
 
-use core_service::store::{ClaimCause, Driver, Due, NewRun, RunChange, RunStatus, SignalDone, Store, Topic};
+use core_service::store::{
+    ClaimCause, Driver, Due, Lease, NewRun, RunChange, RunStatus, SignalDone, Store, Topic,
+};
 
 use crate::fixture::{Fixture, summary};
 
@@ -144,53 +146,44 @@ async fn a_run_is_not_parked_past_a_signal(fixture: &Fixture) {
     );
 }
 
-async fn a_finished_run_takes_none(fixture: &Fixture) {
-    let (store, organization) = (&fixture.store, fixture.organization_id());
-    let lease = fixture.lease().await;
+/// A run that has ended without acting upon a signal.
+async fn ended_with_a_late_signal(fixture: &Fixture, lease: &Lease) -> String {
     let run = fixture.run("wf_1");
     let run_id = run.id.clone();
-    fixture.start(&lease, vec![run]).await;
-    store
-        .send_signal(organization, &run_id, "late", b"")
-        .await
-        .unwrap();
-    let end = summary(RunStatus::Succeeded, Driver::This);
-    let change = RunChange {
+    fixture.start(lease, vec![run]).await;
+    let (store, organization) = (&fixture.store, fixture.organization_id());
+    let sent = store.send_signal(organization, &run_id, "late", b"");
+    assert!(sent.await.unwrap().is_some());
+    let end = RunChange {
         run_id: run_id.clone(),
-        summary: Some(end),
+        summary: Some(summary(RunStatus::Succeeded, Driver::Nobody)),
         ..RunChange::default()
     };
-    fixture.change(&lease, change).await;
-    assert_eq!(
-        store
-            .send_signal(organization, &run_id, "cancel", b"")
-            .await
-            .unwrap(),
-        None
-    );
+    fixture.change(lease, end).await;
+    run_id
+}
+
+async fn a_finished_run_takes_none(fixture: &Fixture) {
+    let run_id = ended_with_a_late_signal(fixture, &fixture.lease().await).await;
+    let (store, organization) = (&fixture.store, fixture.organization_id());
+    let sent = store.send_signal(organization, &run_id, "cancel", b"");
+    assert_eq!(sent.await.unwrap(), None);
     assert_eq!(store.delete_late_signals(0).await.unwrap(), 1);
     assert_eq!(store.delete_late_signals(0).await.unwrap(), 0);
 }
 
 async fn a_run_that_begins_again_is_not_kept_awake_by_forgotten_signals(fixture: &Fixture) {
-    let (store, organization) = (&fixture.store, fixture.organization_id());
     let lease = fixture.lease().await;
-    let run = fixture.run("wf_1");
-    let run_id = run.id.clone();
-    fixture.start(&lease, vec![run]).await;
-    store
-        .send_signal(organization, &run_id, "late", b"")
-        .await
-        .unwrap();
-    let change = |status, restarts| RunChange {
+    let run_id = ended_with_a_late_signal(fixture, &lease).await;
+    assert_eq!(fixture.store.delete_late_signals(0).await.unwrap(), 1);
+    let again = RunChange {
         run_id: run_id.clone(),
-        summary: Some(summary(status, Driver::Nobody)),
-        restarts,
+        summary: Some(summary(RunStatus::Waiting, Driver::Nobody)),
+        restarts: true,
         ..RunChange::default()
     };
-    fixture.change(&lease, change(RunStatus::Succeeded, false)).await;
-    assert_eq!(store.delete_late_signals(0).await.unwrap(), 1);
-    fixture.change(&lease, change(RunStatus::Waiting, true)).await;
+    fixture.change(&lease, again).await;
+    let store = &fixture.store;
     assert_eq!(store.pending_signals_of(&run_id, 10).await.unwrap(), []);
     assert_eq!(store.claim_runs(&lease, 0, 10, &Due::Soonest).await.unwrap(), []);
 }

@@ -28,6 +28,7 @@ use super::timers::Timers;
 use super::trial::OnTrial;
 use crate::clock;
 use crate::store::{Actor, RunActivity, SignalDone};
+use crate::turns::Turn;
 
 pub(super) struct LiveRun {
     pub(super) shared: Arc<Shared>,
@@ -205,14 +206,16 @@ impl LiveRun {
         Some(taken.map(|()| stretch))
     }
 
+    /// The turn of the run's next steps among all that are slow.
+    pub(super) async fn turn(&self) -> Option<Turn> {
+        let slow_steps = &self.shared.limits.slow_steps;
+        let organization_id = &self.context.organization_id;
+        self.context.pace.turn(slow_steps, organization_id).await
+    }
+
     /// Takes in something that reached the run, and what else has by now.
     async fn take_in_all(&mut self, stretch: &mut Stretch, first: Arrival) -> Result<(), Panicked> {
-        let slow_steps = &self.shared.limits.slow_steps;
-        let _turn = self
-            .context
-            .pace
-            .turn(slow_steps, &self.context.organization_id)
-            .await;
+        let _turn = self.turn().await;
         let mut arrival = Some(first);
         while let Some(next) = arrival {
             self.take_in(stretch, next)?;

@@ -168,12 +168,7 @@ impl LiveRun {
         signals: Vec<Signal>,
         request: Option<Request>,
     ) -> Result<(), Panicked> {
-        let slow_steps = &self.shared.limits.slow_steps;
-        let _turn = self
-            .context
-            .pace
-            .turn(slow_steps, &self.context.organization_id)
-            .await;
+        let _turn = self.turn().await;
         self.take_in(stretch, Arrival::Input(input))?;
         for signal in signals {
             match Request::from_signal(signal) {
